@@ -80,7 +80,11 @@ test.each(Object.keys(CASES))('%s leaves the connection open for the next reques
 
 test('the connection of a refused client that has not said how much of its body is to come is closed', async () => {
   await startOpen();
-  const refused = begin(gateway.port, CHAT, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' });
+  const refused = begin(gateway.port, CHAT, {
+    'content-type': 'application/json',
+    'transfer-encoding': 'chunked',
+    connection: 'keep-alive',
+  });
   refused.on('error', () => undefined);
   refused.write('[');
   const answer = await responseOf(refused);

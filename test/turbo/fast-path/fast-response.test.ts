@@ -20,8 +20,8 @@ test('text is sent in the encoding that it is given, with its head or after it, 
   response.on('close', () => (closed += 1));
   response.writeHead(200, { 'content-length': 3 });
   response.write('\u00e9', 'latin1');
-  await new Promise((resolve) => {
-    response.on('finish', resolve);
+  await new Promise<void>((resolve) => {
+    response.on('finish', () => resolve());
     response.end('\u00e9\u00e8', 'latin1');
   });
   expect(socket.sent).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n\u00e9\u00e9\u00e8$/);
