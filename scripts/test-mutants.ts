@@ -1,100 +1,94 @@
 /**
- * Puts random faults into the sources of the reconciler, and counts how many of them the simulation or the tests in `test/reconciler` notice.
+ * Puts the faults of `test/mutants/faults.json` into a copy of the tree, one after the other, and runs the tests that should notice each of them.
  *
- *     npm run test:long -- mutants [--seed 1] [--count 30] [--minutes 4] [--under src/reconciler/decide/rules/assign-roles.ts]
+ *     npm run test:mutants -- [--only TEXT] [--first 0] [--count 1000] [--minutes 90] [--check] [--list FILE]
+ *     npm run test:mutants -- --draw 30 [--try] [--seed 1] [--under src/reconciler/decide]
  *
- * A fault that nobody notices is either harmless or shows where a test is missing: the last lines of the table say where to look.
+ * Prints the share that was noticed in `decide/` and in the code around it, and the survivors by name. A fault whose text is not in its file exactly once, or whose
+ * suites fail without it, is an error: it would prove nothing. `--check` only looks for such texts. `--draw` prints new random faults, or tries them.
  */
-import { spawn } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Mutant } from '../test/support/mutants/mutant.ts';
-import { listRandomMutants } from '../test/support/mutants/random-mutants.ts';
-import { runMutants, type TriedMutant } from '../test/support/mutants/run-mutants.ts';
-import { createRandom } from '../test/support/simulation/seeded-random.ts';
-
-type Verdict = 'simulation' | 'tests' | 'nobody' | 'no time';
+import { messageOf } from '../src/platform/error-text.ts';
+import { drawFaults } from '../test/support/mutants/draw-faults.ts';
+import { applyMutant } from '../test/support/mutants/mutant.ts';
+import { tryFaults, type Fault, type Verdict } from '../test/support/mutants/try-faults.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Most faults show within a few worlds; the tests get those that do not. */
-const WORLDS = 60;
-/** A mutant that takes longer runs for ever. */
-const MUTANT_MS = 60_000;
 
 const { values } = parseArgs({
   options: {
+    only: { type: 'string', default: '' },
+    minutes: { type: 'string', default: '90' },
+    first: { type: 'string', default: '0' },
+    count: { type: 'string', default: '1000' },
+    check: { type: 'boolean', default: false },
+    list: { type: 'string', default: 'test/mutants/faults.json' },
+    draw: { type: 'string' },
+    try: { type: 'boolean', default: false },
     seed: { type: 'string', default: '1' },
-    count: { type: 'string', default: '30' },
-    minutes: { type: 'string', default: '4' },
-    under: { type: 'string', default: 'src/reconciler/decide' },
+    under: { type: 'string', default: 'src' },
   },
 });
 
 async function main(): Promise<void> {
-  const mutants = await chooseMutants(values.under, Number(values.seed), Number(values.count));
-  const verdicts = new Map<Mutant, Verdict>(mutants.map((mutant) => [mutant, 'no time']));
-  const end = AbortSignal.timeout(Number(values.minutes) * 60_000);
-  const show = ({ fault, violation }: TriedMutant): void => console.log(violation === undefined ? `… ${fault}` : `ok ${fault}`);
-  // One after the other to its verdict, so that what there is no time for is no selection.
-  for (const mutant of mutants) {
-    const [tried] = await runMutants([mutant], { worlds: WORLDS, mutantMs: MUTANT_MS, onTried: show, signal: end });
-    if (tried === undefined || end.aborted) break;
-    verdicts.set(mutant, tried.violation === undefined ? await failsTests(mutant, end) : 'simulation');
-  }
-  console.log(tableOf(verdicts));
-}
-
-/** The same seed and the same sources give the same mutants. */
-async function chooseMutants(under: string, seed: number, count: number): Promise<readonly Mutant[]> {
-  const files = under.endsWith('.ts') ? [under] : await listSources(under);
-  const all: Mutant[] = [];
-  for (const file of files.sort()) all.push(...listRandomMutants(file, await readFile(`${ROOT}${file}`, 'utf8')));
-  const random = createRandom(seed);
-  const chosen: Mutant[] = [];
-  while (chosen.length < count && all.length > 0) chosen.push(...all.splice(random.int(0, all.length - 1), 1));
-  return chosen;
-}
-
-async function listSources(folder: string): Promise<string[]> {
-  const entries = await readdir(`${ROOT}${folder}`, { recursive: true });
-  return entries.filter((entry) => entry.endsWith('.ts')).map((entry) => `${folder}/${entry}`);
-}
-
-/** `strip-types.cjs` puts the mutant into what jest reads. */
-async function failsTests(mutant: Mutant, signal: AbortSignal): Promise<Verdict> {
-  const child = spawn('bash', ['scripts/run-jest.sh', 'test/reconciler', '--bail', '--silent'], {
-    cwd: ROOT,
-    env: { ...process.env, SVC_TEST_MUTANT: JSON.stringify(mutant) },
-    stdio: 'ignore',
-    detached: true,
+  const faults = values.draw === undefined ? await chooseFaults() : await drawFaults(ROOT, { ...values, count: Number(values.draw) });
+  if (values.draw !== undefined && !values.try) return console.log(JSON.stringify(faults, undefined, 2));
+  if (values.check || process.exitCode !== undefined) return;
+  const endAt = Date.now() + Number(values.minutes) * 60_000;
+  const verdicts = await tryFaults(ROOT, faults, {
+    endAt,
+    onTried: ({ file, fault }, verdict) => console.log(`${verdict}: ${file}: ${fault}`),
   });
-  const kill = (): void => {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-  };
-  signal.addEventListener('abort', kill, { once: true });
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  signal.removeEventListener('abort', kill);
-  return signal.aborted ? 'no time' : code === 0 ? 'nobody' : 'tests';
+  console.log(summaryOf(faults, verdicts));
+  if ([...verdicts.values()].includes('suites fail without it')) process.exitCode = 1;
 }
 
-function tableOf(verdicts: ReadonlyMap<Mutant, Verdict>): string {
-  const count = (mutants: readonly Mutant[], verdict: Verdict): number => mutants.filter((each) => verdicts.get(each) === verdict).length;
-  const row = (name: string, mutants: readonly Mutant[]): string => {
-    const [simulation, tests, nobody] = [count(mutants, 'simulation'), count(mutants, 'tests'), count(mutants, 'nobody')];
-    return [name.padEnd(58), mutants.length, simulation, tests, nobody, count(mutants, 'no time')]
-      .map((cell) => String(cell).padStart(9))
-      .join(' ');
+/** Checks all of the list, and returns the selected ones. */
+async function chooseFaults(): Promise<readonly Fault[]> {
+  const all: readonly Fault[] = JSON.parse(await readFile(resolve(ROOT, values.list), 'utf8'));
+  const stale = await findStale(all);
+  for (const problem of stale) console.error(problem);
+  if (stale.length > 0) process.exitCode = 1;
+  const first = Number(values.first);
+  return all.filter(({ fault, file }) => `${file} ${fault}`.includes(values.only)).slice(first, first + Number(values.count));
+}
+
+async function findStale(faults: readonly Fault[]): Promise<readonly string[]> {
+  const problems: string[] = [];
+  for (const each of faults) {
+    const missing = each.suites.find((suite) => !existsSync(join(ROOT, suite)));
+    if (missing !== undefined) problems.push(`Correct the fault "${each.fault}": there is no "${missing}"`);
+    try {
+      stripTypeScriptTypes(applyMutant(await readFile(join(ROOT, each.file), 'utf8'), each));
+    } catch (error) {
+      problems.push(`${messageOf(error)} (${each.fault})`);
+    }
+  }
+  return problems;
+}
+
+function summaryOf(faults: readonly Fault[], verdicts: ReadonlyMap<Fault, Verdict>): string {
+  const isNoticed = (verdict: Verdict | undefined): boolean => verdict?.startsWith('noticed') === true;
+  const shareOf = (name: string, belongs: (fault: Fault) => boolean): string => {
+    const own = faults.filter(belongs).map((each) => verdicts.get(each));
+    const noticed = own.filter(isNoticed).length;
+    const tried = noticed + own.filter((each) => each === 'survived').length;
+    const share = tried === 0 ? '' : ` (${Math.round((100 * noticed) / tried)} %)`;
+    return `${name}: noticed ${noticed} of ${tried}${share}; ${own.length - tried} not tried`;
   };
-  const files = Map.groupBy(verdicts.keys(), ({ file }) => file);
-  const tried = [...verdicts.keys()].filter((each) => verdicts.get(each) !== 'no time');
-  const noticed = tried.length - count(tried, 'nobody');
-  const share = tried.length === 0 ? '' : ` (${Math.round((100 * noticed) / tried.length)} %)`;
+  const isPure = ({ file }: Fault): boolean => file.includes('/decide/');
+  const named = (verdict: Verdict, text: string): readonly string[] =>
+    faults.filter((each) => verdicts.get(each) === verdict).map(({ file, fault }) => `${text} ${file}: ${fault}`);
   return [
-    ['file'.padEnd(58), 'faults', 'simulated', 'tested', 'unnoticed', 'no time'].map((cell) => cell.padStart(9)).join(' '),
-    ...[...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([file, mutants]) => row(file, mutants)),
-    `Noticed: ${noticed} of ${tried.length}${share}`,
-    ...[...verdicts].filter(([, verdict]) => verdict === 'nobody').map(([{ fault }]) => `Nobody noticed ${fault}`),
+    shareOf('decide/', isPure),
+    shareOf('code around it', (fault) => !isPure(fault)),
+    ...named('survived', 'Survived:'),
+    ...named('suites fail without it', 'Correct the suites of'),
   ].join('\n');
 }
 

@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTokenManager, type TokenManager } from '../../src/auth/manage-tokens.ts';
-import { createTokenStore, type TokenStore } from '../../src/auth/token-store.ts';
+import { createTokenStore, createTokenUse, type TokenStore } from '../../src/auth/token-store.ts';
 import { createTokenVerifier } from '../../src/auth/check-token.ts';
 
 let directory: string;
@@ -224,4 +224,20 @@ describe('verification', () => {
       ['', 'argon2id', 'v=19'],
     ]);
   });
+});
+
+test('when tokens were used is written once for all uses since the last time, and not without one', async () => {
+  const use = join(directory, 'use.json');
+  const isKnown = (id: string): boolean => id === 'aaaaaaaa';
+  const uses = await createTokenUse({ path: use, wallNow: () => 1000, isKnown, log: { warn: () => undefined } });
+  const isThere = async (): Promise<boolean> => (await readdir(directory)).includes('use.json');
+  await uses.flush();
+  expect(await isThere()).toBe(false);
+  uses.note('aaaaaaaa');
+  uses.note('bbbbbbbb');
+  await uses.flush();
+  expect(JSON.parse(await readFile(use, 'utf8'))).toEqual({ aaaaaaaa: new Date(1000).toISOString() });
+  await rm(use);
+  await uses.flush();
+  expect(await isThere()).toBe(false);
 });

@@ -136,10 +136,10 @@ describe('a file that the system describes wrongly', () => {
   const STAMP: FileStamp = { dev: 1n, ino: 2n, size: 3n, mtimeNs: SETTLED, ctimeNs: SETTLED };
 
   function createWrongMemory(stamp: FileStamp, wallNow: number) {
-    const state = { text: 'one', now: 0 };
+    const state = { text: 'one', now: 0, described: stamp };
     const memory = createTextFileMemory({
       readFile: async () => ({ file: { kind: 'text', text: state.text }, writtenAt: 0, changedMeanwhile: false, stamp }),
-      describeFile: async () => stamp,
+      describeFile: async () => state.described,
       wallNow: () => wallNow,
       now: () => state.now,
     });
@@ -152,6 +152,15 @@ describe('a file that the system describes wrongly', () => {
     state.text = 'two';
     expect(await text()).toMatchObject({ text: 'one' });
     state.now = LOOK_AGAIN_MS;
+    expect(await text()).toMatchObject({ text: 'two' });
+  });
+
+  test.each(['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'] as const)('is read again once its %s alone is another', async (field) => {
+    const { state, text } = createWrongMemory(STAMP, Number(SETTLED / 1_000_000n) + UNCERTAIN_MS + 1);
+    await text();
+    state.text = 'two';
+    expect(await text()).toMatchObject({ text: 'one' });
+    state.described = { ...STAMP, [field]: STAMP[field] - 1n };
     expect(await text()).toMatchObject({ text: 'two' });
   });
 

@@ -1,6 +1,6 @@
 /** The plain path alone, without any of the extensions that `create-gateway.ts` adds. */
 import { createServer } from 'node:http';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { Extensions, FinishedRequest } from '../../src/gateway/exchange-deps.ts';
 import { createPlainGateway } from '../../src/gateway/gateway.ts';
 import { createTraffic } from '../../src/gateway/traffic/traffic.ts';
@@ -16,6 +16,25 @@ const unused = (): never => {
   throw new Error('A chat needs no extension');
 };
 const NONE: Extensions = { scanBody: () => undefined, openSpool: unused, translate: unused };
+
+test('has no timer left once it is closed', async () => {
+  jest.useFakeTimers();
+  try {
+    const parsed = parseSettings({});
+    if (!parsed.ok) throw new Error(parsed.problems.join('; '));
+    const { settings } = parsed;
+    const board = createBoard();
+    const now = (): number => performance.now();
+    const deps = { board, providers: GGUF_PROVIDERS, traffic: createTraffic({ board, now, settings }), settings, now };
+    const before = jest.getTimerCount();
+    const gateway = createPlainGateway({ ...deps, report: () => undefined, extensions: NONE });
+    expect(jest.getTimerCount()).toBeGreaterThan(before);
+    await gateway.close(0);
+    expect(jest.getTimerCount()).toBe(before);
+  } finally {
+    jest.useRealTimers();
+  }
+});
 
 test('forwards a chat, and refuses one of an unknown model', async () => {
   const parsed = parseSettings({});

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Agent, request } from 'node:http';
 import { DISABLED, PARK, publish, slotName } from './support/board-fixture.ts';
-import { begin, CHAT, chatBody } from './support/client.ts';
+import { begin, CHAT, chatBody, responseOf } from './support/client.ts';
 import { startGateway, until, type FixtureOptions, type GatewayFixture } from './support/gateway-fixture.ts';
 
 let gateway: GatewayFixture;
@@ -76,4 +76,18 @@ test.each(Object.keys(CASES))('%s leaves the connection open for the next reques
   for (let round = 0; round < 50; round += 1) answers.push(await send());
   expect(answers.map((answer) => answer.status)).toEqual(Array.from({ length: 50 }, () => status));
   expect(new Set(answers.map(({ clientPort }) => clientPort)).size).toBe(1);
+});
+
+test('the connection of a refused client that has not said how much of its body is to come is closed', async () => {
+  await startOpen();
+  const refused = begin(gateway.port, CHAT, {
+    'content-type': 'application/json',
+    'transfer-encoding': 'chunked',
+    connection: 'keep-alive',
+  });
+  refused.on('error', () => undefined);
+  refused.write('[');
+  const answer = await responseOf(refused);
+  expect([answer.statusCode, answer.headers.connection]).toEqual([400, 'close']);
+  refused.destroy();
 });

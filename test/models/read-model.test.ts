@@ -157,6 +157,16 @@ describe('what was read', () => {
     expect(await factsBy(reader)).toEqual(before);
   });
 
+  test('is kept of every model that is looked at in turn', async () => {
+    await write(id, fox);
+    await write('other.gguf', fox);
+    const reader = createModelReader(root, MODEL_FORMATS);
+    const other = ModelId.parse('other.gguf');
+    const inTurn = async () => [await reader.read(id, id), await reader.read(other, other)];
+    const before = await inTurn();
+    for (const [index, read] of (await inTurn()).entries()) expect(read).toBe(before[index]);
+  });
+
   test('has another version once its file is replaced by a rename, and the same one after a restart', async () => {
     await write(id, fox);
     const before = await factsBy(createModelReader(root, MODEL_FORMATS));

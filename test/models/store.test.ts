@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { encodeDemoModel, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
 import { encodeGguf, text } from '../../toolboxes/demo/encode-gguf.ts';
+import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
 import { createModelStore, type DirectoryModelStore } from '../../src/models/store.ts';
 import type { ModelPresence } from '../../src/reconciler/ports.ts';
 import { ModelId } from '../../src/schema/words/names.ts';
@@ -44,6 +45,21 @@ test('a catalogue model is pullable until a pull has stored it', async () => {
   expect(await look('demo-owl')).toMatchObject({ kind: 'pullable' });
   expect(await store.pull(ModelId.parse('demo-owl'), () => {}, signal)).toEqual({ ok: true, value: undefined });
   expect(await look('demo-owl')).toMatchObject({ kind: 'present', facts: { hostPath: path.join(root, 'demo/demo-owl.gguf') } });
+});
+
+test('a catalogue model of two files is pullable while one of them is missing, and has the size of both', async () => {
+  const demo = DEMO_CATALOGUE.get('demo-fox');
+  if (demo === undefined) throw new Error('No demo model');
+  const from = (sizeBytes: number) => ({ kind: 'url', url: 'http://127.0.0.1:1/x', sha256: 'a'.repeat(64), sizeBytes }) as const;
+  const files = [
+    { path: 'sees.gguf', from: from(fox.length) },
+    { path: 'mmproj-sees.gguf', from: from(7) },
+  ] as const;
+  store = createModelStore({ root, formats: MODEL_FORMATS, catalogue: new Map([['sees', { ...demo, id: ModelId.parse('sees'), files }]]) });
+  await writeFile(path.join(root, 'sees.gguf'), fox);
+  expect(await look('sees')).toEqual({ kind: 'pullable', sizeBytes: fox.length + 7 });
+  await writeFile(path.join(root, 'mmproj-sees.gguf'), 'seventy');
+  expect(await look('sees')).toMatchObject({ kind: 'present', facts: { sizeBytes: fox.length + 7 } });
 });
 
 test('an unknown model is missing, and pulling it is stalled', async () => {

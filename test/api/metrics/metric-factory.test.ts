@@ -3,7 +3,10 @@ import { createMetricFactory, writeRead } from '../../../src/api/metrics/metric-
 
 test('other work has its turn between two metrics of a text, which has all of them', async () => {
   const done: string[] = [];
-  const factory = createMetricFactory(() => async () => void done.push('turn'));
+  const factory = createMetricFactory(() => async () => {
+    await Promise.resolve();
+    done.push('turn');
+  });
   const gauge = (name: 'svc_inflight' | 'svc_parked', value: number): void =>
     factory.gauge(name, (add) => {
       done.push(name);

@@ -111,6 +111,9 @@ describe('createResourceEvents()', () => {
     kube.beginTerm();
     await kube.clock.advance(60_000);
     expect(kube.requests).toEqual([]);
+    report('It ended');
+    await kube.clock.advance(60_000);
+    expect(events()).toMatchObject([{ count: 1 }]);
   });
 
   test('retries a few times while the server is unreachable, then drops the Event', async () => {

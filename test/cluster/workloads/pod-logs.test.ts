@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { parsePod } from '../../../src/cluster/workloads/decide/pod-facts.ts';
 import type { KubeApi } from '../../../src/cluster/client/ports.ts';
+import { MODEL_CONTAINER, SERVER_CONTAINER } from '../../../src/cluster/workloads/decide/object-names.ts';
 import { readKubeLogs } from '../../../src/cluster/workloads/pod-logs.ts';
-import { ok } from '../../../src/schema/words/failure.ts';
+import { fail, ok } from '../../../src/schema/words/failure.ts';
 import { kubeWorkload, podOf, type PodChoice } from './workload-fixtures.ts';
 
 const END = { exitCode: 7, finishedAt: '2026-11-21T09:01:00Z' };
@@ -40,4 +41,24 @@ test.each([
 
 test('the log of a server that has exited is not followed into the next one', async () => {
   expect(await read(ENDED, { now: '', before: 'bye' }, true)).toEqual([]);
+});
+
+test.each([
+  [MODEL_CONTAINER, { running: {} }, MODEL_CONTAINER],
+  [MODEL_CONTAINER, { waiting: { reason: 'PodInitializing' } }, SERVER_CONTAINER],
+  ['another', { running: {} }, SERVER_CONTAINER],
+])('the log of a pod whose server has not started is that of the model fetcher, if that has: "%s" %j', async (name, state, container) => {
+  const pod = parsePod(
+    podOf(kubeWorkload(), { ready: false, server: { state: { waiting: {} } }, status: { initContainerStatuses: [{ name, state }] } }),
+  );
+  if (pod === undefined) throw new Error('No pod');
+  const asked: unknown[] = [];
+  const api: Pick<KubeApi, 'stream'> = {
+    stream: async (_type, { query }) => {
+      asked.push(query['container']);
+      return fail('retry', 'ApiUnreachable', '');
+    },
+  };
+  for await (const line of readKubeLogs(api, pod, { tail: 20, follow: false }, new AbortController().signal)) throw new Error(line.text);
+  expect(asked).toEqual([container]);
 });

@@ -138,6 +138,18 @@ describe('JsonBody', () => {
     expect(scan(text).status).toBe('invalid');
   });
 
+  test.each([
+    ['[1]', 'The body is not a JSON object'],
+    ['{model:"x"}', 'The body is not valid JSON: expected a quoted key'],
+    ['{"a":1,}', 'The body is not valid JSON: expected a quoted key'],
+    ['{"a" 1}', 'The body is not valid JSON: expected a colon after a key'],
+    ['{"a":}', 'The body is not valid JSON: expected a value'],
+    ['{"a":"b" "c"}', 'The body is not valid JSON: expected a comma or the end of the object'],
+    ['{}{}', 'The body continues after its JSON object: send one object'],
+  ])('says what is wrong with %s', (text, message) => {
+    expect(scan(text).problem).toEqual({ message, param: null });
+  });
+
   test('needs more while the object is open', () => {
     expect(scan('{"model":"x","messages":[{"a":"}').status).toBe('more');
     expect(scan('').status).toBe('more');

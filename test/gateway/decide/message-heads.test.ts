@@ -97,6 +97,10 @@ describe('what a browser says about its page', () => {
   });
 });
 
+test('the value of a header of an answer has no blanks around it', () => {
+  expect(response('x-one:  1 2\t ', 'x-two:', 'x-three: \t')).toEqual(['x-one', '1 2', 'x-two', '', 'x-three', '']);
+});
+
 describe('headers that Connection names', () => {
   test.each<[string, readonly string[], readonly string[]]>([
     ['in one header', ['Connection', 'close, X-One', 'x-one', '1', 'x-two', '2'], ['x-two: 2']],

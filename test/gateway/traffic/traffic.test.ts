@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Hold } from '../../../src/gateway/request-events.ts';
-import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
+import { createBufferBudget, createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import type { Traffic } from '../../../src/reconciler/ports.ts';
 import { boardSlot, PARK, publish, slotName, workloadId } from '../support/board-fixture.ts';
@@ -120,4 +120,12 @@ describe('createTraffic()', () => {
     traffic.noteFailure();
     expect(wakes).toEqual([]);
   });
+});
+
+test('a budget gives out all of its bytes and no more, and again what was given back', () => {
+  const budget = createBufferBudget(10);
+  expect([budget.reserve(4), budget.reserve(7), budget.reserve(6), budget.reserve(1)]).toEqual([true, false, true, false]);
+  expect(budget.reservedBytes()).toBe(10);
+  budget.release(4);
+  expect([budget.reserve(5), budget.reserve(4)]).toEqual([false, true]);
 });

@@ -232,3 +232,24 @@ describe('createChatBody()', () => {
     expect(looking / plain).toBeLessThan(12);
   });
 });
+
+test('memory is reserved for an image and for its text in Base64 before it is read', async () => {
+  const text = JSON.stringify({ model: 'm', messages: [{ content: [{ type: 'image_url', image_url: { url: 'https://a.test/x' } }] }] });
+  const reserved: number[] = [];
+  const scanner = createChatBody({
+    settings: { SVC_FETCH_IMAGES: 'https', SVC_BODY_LIMIT: 1e9, SVC_AUDIO_LIMIT: 1e9 },
+    fetchImage: async (_url, { onBytes }) => ({ ok: false, why: onBytes(100) ? 'there was memory' : 'there was none' }),
+  });
+  scanner.feed(Buffer.from(text));
+  const chunks = [Buffer.from(text)];
+  const reserve = (bytes: number): boolean => reserved.push(bytes) === 0;
+  const message = await new Promise((resolve) => {
+    const events = { onRoutable: () => undefined, onProgress: () => undefined, fail: (_code: string, why: string) => resolve(why) };
+    scanner.delaysRouting(
+      { chunks, received: text.length, isReleased: false, onRelease: undefined, reserve, replace: () => undefined },
+      events,
+    );
+  });
+  expect(message).toContain('there was none');
+  expect(reserved[0]).toBeGreaterThanOrEqual(100 + 4 * Math.ceil(100 / 3));
+});

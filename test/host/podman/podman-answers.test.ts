@@ -5,6 +5,7 @@ import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts';
+import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
 let dir: string;
@@ -36,13 +37,16 @@ async function answer(call: string, response: ServerResponse): Promise<void> {
   if (call.endsWith('/events')) {
     events = response;
     response.flushHeaders();
+  } else if (call.endsWith('/logs')) {
+    const [head, text] = [Buffer.from([1, 0, 0, 0, 0, 0, 0, 100]), 'one\ntw'];
+    response.write(Buffer.concat([head, Buffer.from(text)]), () => void setTimeout(() => response.destroy(), 50));
   } else if (call.endsWith('/containers/json')) {
     const listed = [{ Id: container.Id, State: State['Status'], StartedAt: 1, Pid: 0 }];
     await gate;
     json(listed);
   } else if (call.endsWith('/info')) json({ host: { security: { rootless: false } } });
   else if (call.includes('/images/create')) response.end(`${JSON.stringify({ error: pullError })}\n`);
-  else if (call.includes('/images/')) json({ Id: 'sha256:1', Config: { Env: [] } });
+  else if (call.includes('/images/')) json({ Id: `sha256:${'1234567890123'.padEnd(64, '0')}`, Config: { Env: [] } });
   else if (call.startsWith('DELETE')) json([]);
   else json(container);
 }
@@ -120,4 +124,34 @@ test.each([
   const pulled = await open().pull({ reference: 'registry.invalid/a@sha256:1' }, () => undefined, signal());
   expect(pulled).toMatchObject({ failure: { reason: 'ImagePullFailed', message: expect.stringContaining(what) } });
   expect(pulled).toMatchObject({ failure: { message: expect.stringContaining(`(podman: ${error})`) } });
+});
+
+test('podman is asked for events as long as one of two watchers is left, and no longer', async () => {
+  const runtime = open();
+  const [leaves, stays] = [new AbortController(), new AbortController()];
+  let wakes = 0;
+  runtime.changes(() => undefined, leaves.signal);
+  runtime.changes(() => (wakes += 1), stays.signal);
+  await eventually('the stream of events', async () => (wakes > 0 ? true : undefined));
+  leaves.abort();
+  const saw = wakes;
+  events?.write(`${JSON.stringify({ Type: 'container', Action: 'died', Actor: { Attributes: { 'inference.svc.dev/slot': 'x' } } })}\n`);
+  await eventually('a wake', async () => (wakes > saw ? true : undefined));
+  stays.abort();
+  await eventually('the end of the stream', async () => (events?.closed === true ? true : undefined));
+});
+
+test('output ends where podman ends the connection, with what came before', async () => {
+  const lines: string[] = [];
+  for await (const { text } of open().logs(WorkloadId.parse(container.Id), { tail: 10, follow: true }, signal())) lines.push(text);
+  expect(lines).toEqual(['one', 'tw']);
+});
+
+test('an image of another id than the pinned one is told by both', async () => {
+  const image = { reference: 'localhost/toolbox:1', imageId: `sha256:${'a'.repeat(64)}` };
+  const pulled = await open().pull(image, () => undefined, signal());
+  expect(pulled).toMatchObject({
+    ok: false,
+    failure: { message: expect.stringContaining(`is "123456789012" in podman, but "${'a'.repeat(12)}" is pinned`) },
+  });
 });

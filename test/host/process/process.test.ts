@@ -53,6 +53,7 @@ describe('The process runtime', () => {
       const before = await record();
       process.kill(before.pid, 'SIGKILL');
       await eventually('the written exit', async () => readFile(recordPath().replace(/json$/, 'exit'), 'utf8'));
+      expect((await observed())[0]?.exit).toMatchObject({ code: 137, message: 'Terminated by SIGKILL' });
       await writeFile(recordPath(), JSON.stringify({ ...before, pid: other.pid }));
       const next = open();
       const [found] = await observed(next);

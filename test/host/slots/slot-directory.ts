@@ -28,18 +28,18 @@ export async function createSlotDirectory(options: Partial<TomlDirectoryOptions>
     if (!result.ok) throw new Error(result.failure.message);
     return result.value;
   };
-  /** Reads on each wake, as the loop does, until `wanted` accepts the state; never reads without a wake. */
+  /** Reads on each wake, as the loop does, until `wanted` accepts the state; after the first read never without a wake since the last one. */
   const wakes = { count: 0 };
+  let seen = -1;
+  let state: DesiredState | undefined;
   const reach = async (wanted: (state: DesiredState) => boolean): Promise<DesiredState> => {
     const deadline = Date.now() + 5000;
-    let seen = -1;
-    let state: DesiredState | undefined;
     while (Date.now() < deadline) {
       if (wakes.count !== seen) {
         seen = wakes.count;
         state = await read();
-        if (wanted(state)) return state;
       }
+      if (state !== undefined && wanted(state)) return state;
       await sleep(5);
     }
     throw new Error(`Not reached after ${wakes.count} wakes: ${JSON.stringify(state === undefined ? null : [...state.slots])}`);

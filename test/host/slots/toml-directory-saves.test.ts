@@ -1,7 +1,7 @@
 /** The ways in which programs save a file: each must wake the source and lead to the new spec. */
 import { spawnSync } from 'node:child_process';
 import { appendFile, mkdir, open, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { watch } from 'chokidar';
@@ -138,6 +138,17 @@ describe('createTomlDirectory().changes()', () => {
     await slots.reach((state) => modelOf(state, 'primary') === 'c.gguf');
     await writeFile(path, slotText('d.gguf'));
     await slots.reach((state) => modelOf(state, 'primary') === 'd.gguf');
+  });
+
+  test('keeps watching where the directory above it is replaced by another one', async () => {
+    const above = dirname(slots.directory);
+    await mkdir(join(slots.root, 'next', 'slots'), { recursive: true });
+    await writeFile(join(slots.root, 'next', 'slots', 'primary.toml'), slotText('b.gguf'));
+    await rename(above, join(slots.root, 'previous'));
+    await rename(join(slots.root, 'next'), above);
+    await slots.reach((state) => modelOf(state, 'primary') === 'b.gguf');
+    await writeFile(path, slotText('c.gguf'));
+    await slots.reach((state) => modelOf(state, 'primary') === 'c.gguf');
   });
 
   test('keeps watching a directory that is created again at once, so that the system may give it the same number', async () => {

@@ -151,6 +151,13 @@ describe('createTomlDirectory().read()', () => {
     expect(slot(await slots.read(), 'primary')).toMatchObject({ generation: 1, spec: { model: { context: 8192 } } });
   });
 
+  test('a file that is gone when it is read is no file', async () => {
+    await slots.close();
+    slots = await createSlotDirectory({ reading: { readFile: async () => undefined } });
+    await slots.write('primary.toml', slotText('a.gguf'));
+    expect(await slots.read()).toMatchObject({ slots: new Map(), problems: [] });
+  });
+
   test('does not wait for a file with a modification time in the future', async () => {
     await slots.write('primary.toml', slotText('a.gguf'));
     const later = new Date(Date.now() + 86_400_000);

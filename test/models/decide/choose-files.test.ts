@@ -30,6 +30,13 @@ function choose(name: { readonly quantisation?: string; readonly file?: string }
 }
 
 describe('chooseFiles() with a name that says which', () => {
+  test('the directory of a file need not name it', () => {
+    expect(choose({ quantisation: 'Q8_0' }, undefined, [file('gguf/m-Q8_0.gguf'), file('gguf/m-Q4_0.gguf')])).toEqual([
+      'gguf/m-Q8_0.gguf',
+      'no projector',
+    ]);
+  });
+
   test.each([
     [{ quantisation: 'Q8_0' }, ['m-Q8_0.gguf', 'mmproj-BF16.gguf']],
     [{ quantisation: 'q4_k_m' }, ['m-Q4_K_M.gguf', 'mmproj-BF16.gguf']],

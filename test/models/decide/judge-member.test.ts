@@ -71,3 +71,9 @@ test('the limits are what the source states, otherwise they follow from the size
   expect(unpackLimits({ sizeBytes: 1000, unpackedBytes: 5000 }).bytes).toBe(5000);
   expect(unpackLimits({ sizeBytes: 1000 }).bytes).toBe(8000 + 256 * 2 ** 20);
 });
+
+test('a refusal quotes the beginning of a name, which may be long', () => {
+  const verdict = judge({ name: `../${'a'.repeat(300)}` });
+  expect(verdict).toMatchObject({ kind: 'refuse', message: expect.stringContaining(`"../${'a'.repeat(50)}`) });
+  expect(verdict).toMatchObject({ message: expect.not.stringContaining('a'.repeat(120)) });
+});

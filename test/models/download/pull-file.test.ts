@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { access, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -185,11 +185,11 @@ test('a server that goes away during the download is waited for', async () => {
   expect(await done).toEqual({ ok: true, value: undefined });
 });
 
-test('redirects are followed', async () => {
+test.each([301, 302, 303, 307, 308])('redirects with status %i are followed', async (status) => {
   serve({ ranges: true });
   const send = answer;
   answer = (request, response) =>
-    request.url === '/model' ? response.writeHead(302, { location: '/elsewhere' }).end() : send(request, response);
+    request.url === '/model' ? response.writeHead(status, { location: '/elsewhere' }).end() : send(request, response);
   expect(await pull()).toMatchObject({ ok: true });
 });
 
@@ -204,6 +204,16 @@ test('an aborted download keeps its part', async () => {
 test('too little disk space is reported before anything is downloaded', async () => {
   serve({ ranges: true });
   expect(await pull({ sizeBytes: 2 ** 52 })).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'DiskFull' } });
+  expect(ranges).toEqual([]);
+});
+
+test('some disk space is left for everything else', async () => {
+  serve({ ranges: true });
+  const { bavail, bsize } = await statfs(tmpdir());
+  expect(await pull({ sizeBytes: bavail * bsize - 2 ** 26 })).toMatchObject({
+    ok: false,
+    failure: { kind: 'stalled', reason: 'DiskFull' },
+  });
   expect(ranges).toEqual([]);
 });
 

@@ -132,6 +132,13 @@ describe('inspect()', () => {
     expect(wrong(scene, stoppedQuietly)).not.toContain('which is wanted, current and passing');
   });
 
+  test('rejects the stop of one of two while the other one is being stopped', () => {
+    const { desired, observed } = factsOf({ workloads: [{ id: 'w1' }, { id: 'w2', name: 'other', port: 18_081 }] });
+    const running = new Map([['stop:w2', { action: stop('w2'), startedAt: NOW }]]);
+    const objections = inspect(stoppedQuietly(plan(desired, observed, NOW)), desired, { ...observed, running }, NOW);
+    expect(objections.map(({ message }) => message)).toContain('Stops "w1" of slot "primary", which is wanted, current and passing');
+  });
+
   test('rejects a start for which there is no memory, counting all that runs', () => {
     expect(wrong({ budgetBytes: 1000 }, (made) => made)).toBe('');
     const start = doing({});

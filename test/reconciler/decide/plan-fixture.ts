@@ -68,6 +68,8 @@ export interface SceneWorkload {
   readonly name?: string;
   readonly fact?: Partial<ObservedWorkload>;
   readonly failingEndpoints?: readonly Endpoint[];
+  /** This controller started it. */
+  readonly started?: boolean;
   /** Default: all, once it has passed. */
   readonly passedEndpoints?: readonly Endpoint[];
 }
@@ -145,7 +147,13 @@ export function factsOf(scene: Scene): {
       ]),
     ),
     demand: scene.waiting === undefined ? new Map() : new Map([[PRIMARY, { waiting: scene.waiting, lastAskedAt: NOW }]]),
-    histories: new Map(workloads.map((each) => [WorkloadId.parse(each.id), historyOf(each, observedOf(each, slot, template).endpoints)])),
+    histories: new Map(
+      workloads.map((each) => {
+        const history = historyOf(each, observedOf(each, slot, template).endpoints);
+        const origin = each.started === true ? { spec: slot.spec, model: facts, memory: { host: facts.sizeBytes } } : undefined;
+        return [WorkloadId.parse(each.id), { ...history, origin }];
+      }),
+    ),
     attempts: new Map([[PRIMARY, { generation: 3, failures: scene.failures ?? [], repairs: repairsOf(scene), starts: 1 }]]),
     running: new Map(),
     lastActive: 'lastActive' in scene && scene.lastActive === undefined ? new Map() : new Map([[PRIMARY, NOW - (scene.lastActive ?? 0)]]),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { explain } from '../../../src/reconciler/decide/outcome/explain.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
@@ -225,6 +226,17 @@ describe('plan()', () => {
   test('counts no crash against a slot while nobody can tell whether it was of the wanted workload', () => {
     const { desired, observed } = factsOf({ model: 'pullable', workloads: [{ ...one, ...crash }] });
     expect(plan(desired, observed, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }, { name: 'pullModel' }]);
+  });
+
+  test('pulls nothing a second time while its pull is under way', () => {
+    const { desired, observed } = factsOf({ model: 'pullable', image: false });
+    const keys = [`pullImage:${IMAGE.reference}`, 'pullModel:a.gguf'];
+    const pulls = plan(desired, observed, NOW).actions.map((action) => [keyOfAction(action), { action, startedAt: NOW }] as const);
+    const pulledBeside = (...under: readonly string[]): readonly string[] =>
+      plan(desired, { ...observed, running: new Map(pulls.filter(([key]) => under.includes(key))) }, NOW).actions.map(keyOfAction);
+    expect(pulledBeside()).toEqual(keys);
+    for (const key of keys) expect(pulledBeside(key)).toEqual(keys.filter((other) => other !== key));
+    expect(pulledBeside(...keys)).toEqual([]);
   });
 
   test('records a crash once', () => {

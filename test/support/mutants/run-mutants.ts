@@ -62,5 +62,5 @@ async function runProcess(
   await new Promise<void>((resolve) => child.once('close', () => resolve()));
   clearTimeout(timer);
   signal?.removeEventListener('abort', end);
-  return /Correct the mutant[^\n]*|SyntaxError[^\n]*/.exec(errors)?.[0] ?? '';
+  return /Correct the mutant[^\n]*|Name another file[^\n]*|SyntaxError[^\n]*/.exec(errors)?.[0] ?? '';
 }

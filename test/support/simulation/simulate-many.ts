@@ -51,7 +51,7 @@ function numberOf(variable: string, otherwise: number): number {
 
 /** What failed once is run each time from then on. */
 function join(seed: number, error: string): void {
-  if (process.env['SVC_TEST_MUTANT'] === undefined) appendFileSync(CORPUS, `${seed} # ${error.split('\n')[0]?.slice(0, 150) ?? ''}\n`);
+  appendFileSync(CORPUS, `${seed} # ${error.split('\n')[0]?.slice(0, 150) ?? ''}\n`);
 }
 
 async function replay(seeds: readonly number[], onFailed?: (seed: number, error: string) => void): Promise<readonly string[]> {

@@ -12,3 +12,20 @@ test('a body without a head is refused, so that no client can read it as another
   expect(socket.sent).toMatch(/^HTTP\/1\.1 500 /);
   socket.destroy();
 });
+
+test('text is sent in the encoding that it is given, with its head or after it, and the answer closes once', async () => {
+  const socket = new MemorySocket();
+  const response = new FastResponse({ socket, date: () => 'now', keepAliveSeconds: 75, onSent: () => undefined });
+  let closed = 0;
+  response.on('close', () => (closed += 1));
+  response.writeHead(200, { 'content-length': 3 });
+  response.write('\u00e9', 'latin1');
+  await new Promise<void>((resolve) => {
+    response.on('finish', () => resolve());
+    response.end('\u00e9\u00e8', 'latin1');
+  });
+  expect(socket.sent).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n\u00e9\u00e9\u00e8$/);
+  response.onClose();
+  expect(closed).toBe(1);
+  socket.destroy();
+});

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { isCrashed } from '../../../../src/cluster/workloads/decide/kubelet-restarts.ts';
-import { derivePhase } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
+import { derivePhase, observeOrphanedPods } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
+import { WorkloadId } from '../../../../src/schema/words/names.ts';
 import { context, kubeWorkload, podOf, stored, type PodChoice } from '../workload-fixtures.ts';
 
 const WORKLOAD = kubeWorkload();
@@ -145,4 +146,14 @@ describe('a workload', () => {
     const crashed = pods(restarted(false), backOff, restarted(true), {}, { deleting: true, ...backOff }).map(isCrashed);
     expect(crashed).toEqual([true, true, false, false, false]);
   });
+});
+
+test('pods without their Deployment are stopping, unless all are over or nobody knows whose they are', () => {
+  const orphaned = (...left: ReturnType<typeof pods>) => observeOrphanedPods(WorkloadId.parse('w1'), left)?.phase;
+  const [running] = pods({});
+  if (running === undefined) throw new Error('No pod');
+  expect(orphaned(running)).toBe('stopping');
+  expect(orphaned()).toBeUndefined();
+  expect(orphaned(...pods({ ready: false, status: { phase: 'Failed', reason: 'Evicted' } }))).toBeUndefined();
+  expect(orphaned({ ...running, metadata: { ...running.metadata, labels: {} } })).toBeUndefined();
 });

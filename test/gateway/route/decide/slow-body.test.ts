@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { slowBody } from '../../../../src/gateway/route/decide/request-limits.ts';
+import { INFERENCE_PATHS } from '../../../../src/gateway/route/decide/inference-paths.ts';
+import { bodySettingOf, slowBody } from '../../../../src/gateway/route/decide/request-limits.ts';
 
 const KIB = 1024;
 /** `silentMs`: since the last piece; `bytes`: received in `ms`. */
@@ -26,4 +27,9 @@ test('a faster body is never refused where a slower one is not', () => {
       if (judge(ms, bytes) === undefined) expect(judge(ms, bytes + more)).toBeUndefined();
     }),
   );
+});
+
+test('bodies of audio routes, of speech too, have the limit of audio', () => {
+  for (const path of INFERENCE_PATHS)
+    expect([path.path, bodySettingOf(path)]).toEqual([path.path, path.path.includes('/audio/') ? 'SVC_AUDIO_LIMIT' : 'SVC_BODY_LIMIT']);
 });

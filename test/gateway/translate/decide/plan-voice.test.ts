@@ -51,6 +51,16 @@ test.each([
   expect(checkSpeech(body, 10)).toEqual({ voice });
 });
 
+test.each([
+  ['input', 'The body is not a JSON object', null],
+  ['{"input":', 'The body is not a JSON object', null],
+  ['{"voice":"anna"}', '"input" is not a string: send the text to speak', 'input'],
+  ['{"input":" "}', '"input" is empty: send the text to speak', 'input'],
+  ['{"input":"12345678901"}', '"input" has 11 characters: send at most 10 ("SVC_SPEECH_LIMIT")', 'input'],
+])('says what is wrong with a request for speech of %s', (body, message, param) => {
+  expect(checkSpeech(body, 10).problem).toEqual({ message, param });
+});
+
 test('refuses a request for speech that is too wide or too deep to be parsed', () => {
   for (const [pad, what] of [
     [`[${'{},'.repeat(200_000)}{}]`, 'values'],

@@ -63,6 +63,7 @@ describe('the parsers', () => {
     const list =
       '# comment\n1002  AMD\n\t1586  Strix Halo [Radeon 8050S / 8060S]\n\t\t1002 1586  board\n\t1636  Renoir\n10de  NVIDIA\n\t1586  Wrong\nC 00  Class\n';
     expect(pickPciIds(list, [{ vendor: 0x1002, device: 0x1586 }])).toBe('1002  vendor\n\t1586  Radeon 8050S / 8060S\n');
+    expect(pickPciIds(list, [{ vendor: 0x1002, device: 0x1636 }])).toBe('1002  vendor\n\t1636  Renoir\n');
   });
 
   test('the serial number of a board is not kept', () => {

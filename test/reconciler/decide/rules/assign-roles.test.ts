@@ -6,7 +6,7 @@ import { assignRoles, type RoleRules } from '../../../../src/reconciler/decide/r
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../../src/schema/words/names.ts';
-import { factsOf, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
+import { factsOf, failed, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const FREE: RoleRules = { unwanted: undefined, startable: true, fitsNow: true, fitsBeside: true };
 const pods = { network: 'pods', images: false } as const;
@@ -54,6 +54,7 @@ function startOf(scene: Scene): readonly Action[] {
 }
 
 const UNWANTED = { reason: 'Disabled', message: 'Slot is off: "enabled" is false' } as const;
+const NO_MEMORY = { reason: 'InsufficientMemory', message: 'Others come first' } as const;
 
 const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
   'the old one serves until the new one passes': [{ workloads: [old, loading] }, {}, 'serves w0, starts w1'],
@@ -214,6 +215,29 @@ const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
     { workloads: [old, { id: 'w1' }] },
     { rules: { unwanted: UNWANTED }, applying: true },
     'drains w0 (Disabled)',
+  ],
+  'memory that is taken from a server before it has answered counts as a failure': [
+    { workloads: [{ id: 'w1', probe: 'loading', started: true }] },
+    { rules: { unwanted: NO_MEMORY } },
+    'drains w1 (InsufficientMemory counts)',
+  ],
+  'also where an earlier workload of the slot failed': [
+    { failures: [failed(60_000, 'crash')], workloads: [{ id: 'w1', probe: 'loading', started: true }] },
+    { rules: { unwanted: NO_MEMORY } },
+    'drains w1 (InsufficientMemory counts)',
+  ],
+  'but counts once': [
+    {
+      failures: [{ ...failed(60_000, 'withdrawn'), workload: WorkloadId.parse('w1') }, failed(30_000, 'crash')],
+      workloads: [{ id: 'w1', probe: 'loading', started: true }],
+    },
+    { rules: { unwanted: NO_MEMORY } },
+    'drains w1 (InsufficientMemory)',
+  ],
+  'and not for one that has answered': [
+    { workloads: [{ id: 'w1', started: true }] },
+    { rules: { unwanted: NO_MEMORY } },
+    'drains w1 (InsufficientMemory)',
   ],
 };
 
