@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { gguf } from '../../../src/providers/gguf/gguf.ts';
-import type { ModelFacts } from '../../../src/providers/provider.ts';
+import type { Sized } from '../../../src/providers/provider.ts';
 import { CAUSAL, contextOf, ENCODER, saying } from './slot-context.ts';
 
 /** Returns the value of the last occurrence of a flag, which takes precedence. */
@@ -59,7 +59,7 @@ test('startCmd() passes the projector of a chat model', () => {
   expect(valueOf(gguf.startCmd(slot), '--mmproj')).toBe('/models/mmproj.gguf');
 });
 
-const pooled = (poolingType: number): ModelFacts => saying(CAUSAL, { poolingType });
+const pooled = (poolingType: number): Sized => saying(CAUSAL, { poolingType });
 
 test.each([
   ['an encoder', 'primary', ENCODER, 'cls', ['embedding']],
@@ -112,7 +112,7 @@ test.each([
 });
 
 describe('objection()', () => {
-  const objectionOf = (model: ModelFacts, args: readonly string[], env: Readonly<Record<string, string>> = {}): string | undefined => {
+  const objectionOf = (model: Sized, args: readonly string[], env: Readonly<Record<string, string>> = {}): string | undefined => {
     const { name, spec } = contextOf('primary', model, { model: { default: model.id, args: [...args] }, env });
     return gguf.objection?.(name, spec, model);
   };

@@ -150,7 +150,7 @@ export function factsOf(scene: Scene): {
     histories: new Map(
       workloads.map((each) => {
         const history = historyOf(each, observedOf(each, slot, template).endpoints);
-        const origin = each.started === true ? { spec: slot.spec, model: facts, memory: { host: facts.sizeBytes } } : undefined;
+        const origin = each.started === true ? { spec: slot.spec, model: facts, memory: { host: facts.sizeBytes ?? 0 } } : undefined;
         return [WorkloadId.parse(each.id), { ...history, origin }];
       }),
     ),

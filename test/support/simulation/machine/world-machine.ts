@@ -135,7 +135,7 @@ export function createMachine(options: MachineOptions) {
           yield { stream: 'stdout', text: await reach(() => 'listening') };
         },
       }),
-      memory: () => ({ read: async () => undefined }),
+      memory: () => ({ read: async () => undefined, work: async () => undefined }),
       now: own.now,
       wallNow: own.wallNow,
       sleep: async (ms, ending) => await pause(own, ms, ending ?? new AbortController().signal),
