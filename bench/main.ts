@@ -79,7 +79,7 @@ function check(): void {
   const lines = [
     ...missing.map((line) => `Not compared: ${line}`),
     ...regressions.map((line) => `REGRESSION: ${line}`),
-    ...new Set(Object.keys(before).flatMap((name) => warnOfKernel((lastWith(name) as Result).machine, machine))),
+    ...new Set(Object.keys(before).flatMap((name) => warnOfKernel(lastWith(name)?.machine ?? machine, machine))),
     compared === 0
       ? `No saved ratio to compare with for this kind of machine (${kindOf(machine)}): save one with --save`
       : `Compared ${compared} ratios with saved ones of this kind of machine (tolerance ${TOLERANCE * 100} %): ${regressions.length} regressions`,

@@ -21,7 +21,7 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -169,21 +169,6 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     return ok({ workloads: workloads.flat(), images: [] });
   };
 
-  /** Wakes when the set of live processes changes, and rotates logs. */
-  const watch = async (wake: Wake, signal: AbortSignal): Promise<void> => {
-    let before: string | undefined;
-    for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
-      const found = await records.readAll().catch(() => undefined);
-      if (found === undefined) continue;
-      const isAlive = async (record: ProcessRecord): Promise<unknown> => await monitor.isAlive(record).catch(() => 'unknown');
-      const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
-      searched &&= !found.lost;
-      if (found.lost || (before !== undefined && before !== present)) wake();
-      before = present;
-      await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
-    }
-  };
-
   return {
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
@@ -210,9 +195,34 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     work: async (id) => await monitor.work(await recordOf(id)),
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch(wake, signal);
+      void watch({ records, logs, monitor, system, onLost: () => (searched = false) }, wake, signal);
     },
   };
+}
+
+interface Watched {
+  readonly records: ProcessRecords;
+  readonly logs: ReturnType<ProcessSystem['logs']>;
+  readonly monitor: ProcessMonitor;
+  readonly system: ProcessSystem;
+  /** A record cannot be read. */
+  onLost(): void;
+}
+
+/** Wakes when the set of live processes changes, and rotates logs. */
+async function watch({ records, logs, monitor, system, onLost }: Watched, wake: Wake, signal: AbortSignal): Promise<void> {
+  const isAlive = async (record: ProcessRecord): Promise<boolean | 'unknown'> =>
+    await monitor.isAlive(record).catch(() => 'unknown' as const);
+  let before: string | undefined;
+  for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
+    const found = await records.readAll().catch(() => undefined);
+    if (found === undefined) continue;
+    const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
+    if (found.lost) onLost();
+    if (found.lost || (before !== undefined && before !== present)) wake();
+    before = present;
+    await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
+  }
 }
 
 const isOf = (id: WorkloadId, record: ProcessRecord | undefined): boolean => record !== undefined && processId(record) === id;

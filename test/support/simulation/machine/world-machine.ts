@@ -36,7 +36,7 @@ export interface MachineProcess {
 }
 
 /** `some`: few calls fail, and some are slow. `exhausted`: nothing can be opened. `full`: nothing can be written. */
-export type MachineFaults = 'none' | 'some' | 'exhausted' | 'full';
+type MachineFaults = 'none' | 'some' | 'exhausted' | 'full';
 
 export interface MachineOptions {
   readonly clock: Clock;
@@ -48,8 +48,6 @@ export interface MachineOptions {
   /** A server ended, and no living controller had asked for that. */
   readonly onEnded: (server: MachineProcess) => void;
 }
-
-export type Machine = ReturnType<typeof createMachine>;
 
 export function createMachine(options: MachineOptions) {
   const { clock, random, stopMs, isDown, onEnded } = options;
@@ -176,6 +174,7 @@ export function createMachine(options: MachineOptions) {
       },
       signal: (target, name) => void (isCut() || signal(reach, target, name)),
       oomKills: async () => undefined,
+      isKilledByKernel: async () => false,
       checkPortFree: async (port) =>
         await reach(() =>
           foreignPorts.has(port) || servers().some((each) => each.mark?.record.port.host === port) ? portTaken(port) : ok(undefined),
@@ -208,7 +207,7 @@ export function createMachine(options: MachineOptions) {
     },
     /** Ends what does not outlive its controller. */
     left(reach: Reach): void {
-      for (const [launcher, by] of [...waiting]) if (by === reach) end(launcher, 1);
+      for (const [launcher, by] of waiting) if (by === reach) end(launcher, 1);
       for (const server of servers()) {
         if (server.stoppedBy !== reach) continue;
         server.stoppedBy = undefined;
