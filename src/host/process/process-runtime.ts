@@ -36,9 +36,6 @@ export interface ProcessRuntimeOptions {
   readonly system?: ProcessSystem;
 }
 
-/** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
-const WATCH_MS = 1000;
-
 export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const { stateDir, resolveProgram, deviceMemory, env, system = createProcessSystem() } = options;
   const { table } = system;
@@ -169,21 +166,6 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     return ok({ workloads: workloads.flat(), images: [] });
   };
 
-  /** Wakes when the set of live processes changes, and rotates logs. */
-  const watch = async (wake: Wake, signal: AbortSignal): Promise<void> => {
-    let before: string | undefined;
-    for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
-      const found = await records.readAll().catch(() => undefined);
-      if (found === undefined) continue;
-      const isAlive = async (record: ProcessRecord): Promise<unknown> => await monitor.isAlive(record).catch(() => 'unknown');
-      const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
-      searched &&= !found.lost;
-      if (found.lost || (before !== undefined && before !== present)) wake();
-      before = present;
-      await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
-    }
-  };
-
   return {
     traits: { kind: 'process', images: false, network: 'shared', modelsTarget: undefined },
     async observe(_images, signal) {
@@ -209,7 +191,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     },
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch(wake, signal);
+      const onLost = (): void => void (searched = false);
+      void monitor.watch({ wake, onLost, rotate: logs.rotate }, signal);
     },
   };
 }

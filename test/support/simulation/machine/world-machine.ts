@@ -208,7 +208,7 @@ export function createMachine(options: MachineOptions) {
     },
     /** Ends what does not outlive its controller. */
     left(reach: Reach): void {
-      for (const [launcher, by] of [...waiting]) if (by === reach) end(launcher, 1);
+      for (const [launcher, by] of waiting) if (by === reach) end(launcher, 1);
       for (const server of servers()) {
         if (server.stoppedBy !== reach) continue;
         server.stoppedBy = undefined;
