@@ -49,8 +49,6 @@ export interface MachineOptions {
   readonly onEnded: (server: MachineProcess) => void;
 }
 
-export type Machine = ReturnType<typeof createMachine>;
-
 export function createMachine(options: MachineOptions) {
   const { clock, random, stopMs, isDown, onEnded } = options;
   const processes = new Map<number, MachineProcess>();
