@@ -62,12 +62,6 @@ const FAULTS: readonly Omit<Mutant, 'worlds'>[] = [
     find: "{ sync: 'file', disk }",
     replace: '{ disk }',
   },
-  {
-    fault: 'takes a directory for synced that is not',
-    file: 'src/files/write-file.ts',
-    find: "return error !== undefined && !['EIO', 'ENOSPC', 'EDQUOT'].includes(error);",
-    replace: 'return true;',
-  },
 ];
 
 export const HOST_MUTANTS: readonly Mutant[] = FAULTS.map((each) => ({ ...each, worlds: 'hosts' }));

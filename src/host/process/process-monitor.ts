@@ -14,10 +14,13 @@ import { createProcessLogs } from './process-logs.ts';
 import { createProcessTable, type findMarked } from './process-table.ts';
 import { sleep } from '../../platform/clock.ts';
 import { codeOf } from '../../platform/error-text.ts';
+import { inTurns } from '../../platform/semaphore.ts';
 
 export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 
 const POLL_MS = 20;
+/** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
+const WATCH_MS = 1000;
 /** Only a process stuck in the kernel survives SIGKILL longer. */
 export const KILL_WAIT_MS = 10_000;
 
@@ -121,6 +124,20 @@ export function createProcessMonitor(
         await records.writeExit(record, exit);
       };
       child.once('exit', (code, signal) => void ended(code, signal).then(onExit, onExit));
+    },
+    /** Wakes when the set of live processes changes, and rotates logs. `onLost`: a record is missing. */
+    async watch(on: { wake(): void; onLost(): void; rotate(name: string): Promise<void> }, signal: AbortSignal): Promise<void> {
+      let before: string | undefined;
+      for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
+        const found = await records.readAll().catch(() => undefined);
+        if (found === undefined) continue;
+        const stateOf = async (record: ProcessRecord) => `${processId(record)} ${await isAlive(record).catch(() => 'unknown')}`;
+        const present = (await inTurns(found.records, stateOf)).join('\n');
+        if (found.lost) on.onLost();
+        if (found.lost || (before !== undefined && before !== present)) on.wake();
+        before = present;
+        await inTurns(found.records, async ({ name }) => await on.rotate(name).catch(() => undefined));
+      }
     },
     forget: (id: WorkloadId) => void children.delete(id),
   };

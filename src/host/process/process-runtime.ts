@@ -21,7 +21,7 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -35,9 +35,6 @@ export interface ProcessRuntimeOptions {
   /** Default: this machine. */
   readonly system?: ProcessSystem;
 }
-
-/** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
-const WATCH_MS = 1000;
 
 export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const { stateDir, resolveProgram, deviceMemory, env, system = createProcessSystem() } = options;
@@ -195,34 +192,10 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     work: async (id) => await monitor.work(await recordOf(id)),
     changes(wake, signal) {
       addWake(wakes, wake, signal);
-      void watch({ records, logs, monitor, system, onLost: () => (searched = false) }, wake, signal);
+      const onLost = (): void => void (searched = false);
+      void monitor.watch({ wake, onLost, rotate: logs.rotate }, signal);
     },
   };
-}
-
-interface Watched {
-  readonly records: ProcessRecords;
-  readonly logs: ReturnType<ProcessSystem['logs']>;
-  readonly monitor: ProcessMonitor;
-  readonly system: ProcessSystem;
-  /** A record cannot be read. */
-  onLost(): void;
-}
-
-/** Wakes when the set of live processes changes, and rotates logs. */
-async function watch({ records, logs, monitor, system, onLost }: Watched, wake: Wake, signal: AbortSignal): Promise<void> {
-  const isAlive = async (record: ProcessRecord): Promise<boolean | 'unknown'> =>
-    await monitor.isAlive(record).catch(() => 'unknown' as const);
-  let before: string | undefined;
-  for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
-    const found = await records.readAll().catch(() => undefined);
-    if (found === undefined) continue;
-    const present = (await inTurns(found.records, async (record) => `${processId(record)} ${await isAlive(record)}`)).join('\n');
-    if (found.lost) onLost();
-    if (found.lost || (before !== undefined && before !== present)) wake();
-    before = present;
-    await inTurns(found.records, async (record) => await logs.rotate(record.name).catch(() => undefined));
-  }
 }
 
 const isOf = (id: WorkloadId, record: ProcessRecord | undefined): boolean => record !== undefined && processId(record) === id;
