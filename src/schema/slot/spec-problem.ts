@@ -149,12 +149,11 @@ function unwrap(node: unknown): unknown {
   return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? unwrap(node.unwrap()) : node;
 }
 
-/** Keys of pod templates that the overlay does not have, with what to do instead. Pure. */
-
 const HOST = 'the pods of a slot have a network and processes of their own, which the controller relies on';
 const PROBE =
   'the controller probes the model server as its provider requires; "{lifecycle}.{startTimeout}" is how long it may take to start';
 
+/** Keys of pod templates that the overlay does not have, with what to do instead. */
 const OF_PODS: Readonly<Record<string, string>> = {
   metadata: 'write "{labels}" and "{annotations}" directly under "pod"',
   spec: 'write its keys directly under "pod"',

@@ -34,9 +34,7 @@ export function toCamelCase(document: unknown): unknown {
 }
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
-export function toSnakeCase(document: unknown): unknown {
-  return toCamelCase(document);
-}
+export const toSnakeCase = toCamelCase;
 
 /** Converts the path of a problem from camelCase to snake_case. Pure. */
 export function pathToSnakeCase(path: readonly (string | number)[]): readonly (string | number)[] {
