@@ -106,8 +106,6 @@ function findLargestContext(question: FitQuestion): number | undefined {
   return low === 0 ? undefined : low * CONTEXT_STEP;
 }
 
-/** The answer to whether a model fits, in words. Pure. */
-
 interface FitWords {
   readonly model: string;
   /** Requested context in tokens; undefined: the model's own. */
@@ -115,6 +113,7 @@ interface FitWords {
   readonly backend: string;
 }
 
+/** The answer in words. */
 export function explainFit(
   { model, context, backend }: FitWords,
   { fits, fitsNow, decisive, largestContext, dependsOnContext }: Fit,

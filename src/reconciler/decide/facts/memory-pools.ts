@@ -150,9 +150,7 @@ export function largestDeviceBytes(machine: Machine | undefined, backend: Backen
 }
 
 export function addBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
-  const sum: Record<PoolId, number> = { ...a };
-  for (const id in b) sum[id] = (sum[id] ?? 0) + (b[id] ?? 0);
-  return sum;
+  return sumBytes([a, b]);
 }
 
 /** The larger one in each pool. */

@@ -140,10 +140,6 @@ function isOldExit(before: TrackedHistory | undefined, { exitId: id, alone, runn
   return before === undefined || (alone && !before.alone);
 }
 
-export function countUpdate(before: WorkloadHistory['updates'], generation: number, now: number): WorkloadHistory['updates'] {
-  return { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now };
-}
-
 export interface ProbeResult {
   readonly health: Health;
   /** All that were asked. */

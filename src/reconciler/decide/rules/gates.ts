@@ -208,8 +208,6 @@ function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}${kept}`;
 }
 
-/** Whether any discrete device of the machine is as large as a model requires. Pure. */
-
 /** `leastBytes`: total required by the model. `largestBytes`: of the largest device. Undefined if unknown or enough. */
 export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {
   if (leastBytes === undefined || largestBytes === undefined || largestBytes >= leastBytes) return undefined;
