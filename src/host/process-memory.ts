@@ -10,10 +10,7 @@ const KEPT_MS = 60_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
 
-export interface ProcessMemoryReader {
-  /** Undefined if there is no such process, or the system does not report it. */
-  read(pid: number): Promise<Used>;
-}
+export type ProcessMemoryReader = ReturnType<typeof createProcessMemoryReader>;
 
 interface ProcessMemoryOptions {
   /** Default: device memory is unknown. */
@@ -22,7 +19,7 @@ interface ProcessMemoryOptions {
   readonly procDir?: string;
 }
 
-export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}): ProcessMemoryReader {
+export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}) {
   const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
@@ -46,7 +43,8 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
   }
 
   return {
-    read(pid) {
+    /** Undefined if there is no such process, or the system does not report it. */
+    read(pid: number): Promise<Used> {
       const now = performance.now();
       const last = known.get(pid);
       if (last !== undefined && now - last.at < measuredForMs(last.at - last.since)) return last.used;
@@ -93,14 +91,8 @@ export function measuredForMs(ageMs: number): number {
 /** Rounded up, so that facts do not change with every page. */
 const STEP = 64 * 2 ** 20;
 
-interface MemoryOfProcesses {
-  readonly host: number;
-  readonly mapped: number;
-  readonly device?: number;
-}
-
 /** `deviceBytes`: device memory of all; undefined if unknown. */
-export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): MemoryOfProcesses | undefined {
+export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): Used {
   if (parts.length === 0) return undefined;
   const round = (bytes: number): number => Math.ceil(bytes / STEP) * STEP;
   return {

@@ -15,7 +15,7 @@ import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { rewriteSlotText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { planSwitch, type FoundText, type FoundTexts, type PlannedSwitch } from './decide/plan-switch.ts';
-import { createProfileFiles, MOST_PROFILES, type FoundProfile, type NewText } from './profile-files.ts';
+import { createProfileFiles, MOST_PROFILES, type NewText } from './profile-files.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 
 export interface ProfileStoreOptions {
@@ -38,7 +38,10 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
 
   const plan = async (name: ProfileName, present: FoundTexts): Promise<(PlannedSwitch & Profile) | undefined> => {
     const found = await files.read(name);
-    return found && { name, ...withProblems(planSwitch(found.texts, present), found) };
+    if (found === undefined) return undefined;
+    const planned = planSwitch(found.texts, present);
+    const { problems } = found;
+    return { name, ...planned, ...(problems.length === 0 ? {} : { problems: [...problems, ...planned.problems], edits: [] }) };
   };
 
   return {
@@ -48,7 +51,8 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
       const profiles: ProfileSummary[] = [];
       for (const name of names) {
         const planned = await plan(name, present);
-        if (planned !== undefined) profiles.push(summaryOf(planned));
+        if (planned !== undefined)
+          profiles.push({ ...withoutEdits(planned), slots: planned.slots.map(({ name: slot, change }) => ({ name: slot, change })) });
         await breathe();
       }
       return { profiles, problems };
@@ -84,14 +88,6 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
       return put.kind === 'conflict' ? { kind: 'conflict' } : { kind: 'applied', profile: withoutEdits(planned) };
     },
   };
-}
-
-function withProblems(planned: PlannedSwitch, { problems }: FoundProfile): PlannedSwitch {
-  return problems.length === 0 ? planned : { ...planned, problems: [...problems, ...planned.problems], edits: [] };
-}
-
-function summaryOf({ name, slots, problems, resourceVersion }: Profile): ProfileSummary {
-  return { name, problems, resourceVersion, slots: slots.map((slot) => ({ name: slot.name, change: slot.change })) };
 }
 
 function withoutEdits({ name, slots, problems, resourceVersion }: Profile): Profile {
