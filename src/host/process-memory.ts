@@ -84,9 +84,7 @@ const PART_OF_LIFE = 1 / 4;
  * Returns how long a measurement is used that was made `ageMs` after the first one. A server allocates while it starts,
  * and one that shares memory may run for a second; later, frequent reads are not worth their cost.
  */
-export function measuredForMs(ageMs: number): number {
-  return Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
-}
+export const measuredForMs = (ageMs: number): number => Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
 
 /** Rounded up, so that facts do not change with every page. */
 const STEP = 64 * 2 ** 20;

@@ -95,9 +95,7 @@ const WATCH_MS = 3000;
 /** Longer than any provider waits for an answer. */
 const LONGEST_PROBE_MS = 60_000;
 
-function failing(error: unknown): Health {
-  return { kind: 'failing', message: messageOf(error) };
-}
+const failing = (error: unknown): Health => ({ kind: 'failing', message: messageOf(error) });
 
 /** Resolves with undefined if the signal aborts while the work still waits for its turn. */
 export type ProbeQueue = <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result | undefined>;

@@ -177,9 +177,7 @@ function pickProperties(text: string): string {
 }
 
 /** Drops the UUID of the GPU. */
-function pickModel(text: string): string {
-  return `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
-}
+const pickModel = (text: string): string => `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
 
 const MAX_RECORDING_BYTES = 8 * 1024 * 1024;
 

@@ -90,9 +90,7 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
   };
 }
 
-function withoutEdits({ name, slots, problems, resourceVersion }: Profile): Profile {
-  return { name, slots, problems, resourceVersion };
-}
+const withoutEdits = ({ name, slots, problems, resourceVersion }: Profile): Profile => ({ name, slots, problems, resourceVersion });
 
 function refuseSave(name: ProfileName, existing: ReadonlySet<string>, { onlyNew }: SaveOptions): SavedProfile | undefined {
   if (existing.has(name)) return onlyNew === true ? { kind: 'exists' } : undefined;

@@ -208,6 +208,4 @@ async function readOne(at: string): Promise<FoundText | undefined> {
   return read && { path: at, ...read.file };
 }
 
-function problemAt(file: string, message: string): SpecProblem {
-  return { path: [], file, message };
-}
+const problemAt = (file: string, message: string): SpecProblem => ({ path: [], file, message });

@@ -83,9 +83,7 @@ function roomOf(pool: MemoryPool | undefined): number {
   return pool?.budgetBytes === undefined ? Number.POSITIVE_INFINITY : pool.budgetBytes - pool.othersBytes;
 }
 
-function withContext(spec: SlotSpec, context: number): SlotSpec {
-  return { ...spec, model: { ...spec.model, context } };
-}
+const withContext = (spec: SlotSpec, context: number): SlotSpec => ({ ...spec, model: { ...spec.model, context } });
 
 /** Models that draw or speak need the same memory with any context. */
 function dependsOnContext({ spec, estimate }: FitQuestion): boolean {
@@ -134,9 +132,7 @@ export function explainFit(
   return `"${model}" does not fit${size} on "${backend}": ${needs}, and ${room}. ${advice}`;
 }
 
-function placeText({ pool }: PoolShare): string {
-  return pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`;
-}
+const placeText = ({ pool }: PoolShare): string => (pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`);
 
 function promisedText({ promisedBytes }: PoolShare): string {
   return promisedBytes === 0 ? '' : `, of which slots have ${formatSize(promisedBytes)} now`;

@@ -29,9 +29,7 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
   });
 }
 
-function isStart(action: Action): action is Start {
-  return action.name === 'apply' && action.args.updatesInPlace === undefined;
-}
+const isStart = (action: Action): action is Start => action.name === 'apply' && action.args.updatesInPlace === undefined;
 
 function poolsOf({ desired }: Case): readonly MemoryPool[] {
   const unknown = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };

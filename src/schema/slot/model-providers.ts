@@ -29,6 +29,4 @@ export function shardNames(name: string): readonly string[] {
 }
 
 /** Returns the name of a GGUF file without its number as a shard and its ending. */
-export function ggufStem(name: string): string {
-  return name.replace(SHARD, '').replace(/\.gguf$/i, '');
-}
+export const ggufStem = (name: string): string => name.replace(SHARD, '').replace(/\.gguf$/i, '');

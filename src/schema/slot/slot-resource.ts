@@ -58,9 +58,7 @@ export function fromResource(resource: unknown): FromResource {
   return { ok: true, name: name.data, document: resource['spec'], dropped };
 }
 
-function refuse(path: SpecProblem['path'], message: string): FromResource {
-  return { ok: false, problems: [{ path, message }] };
-}
+const refuse = (path: SpecProblem['path'], message: string): FromResource => ({ ok: false, problems: [{ path, message }] });
 
 const ConditionOfResource = z.object({
   type: z

@@ -216,6 +216,4 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
   };
 }
 
-function quoted(values: readonly string[]): string {
-  return values.map((value) => `"${value}"`).join(', ');
-}
+const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');

@@ -97,9 +97,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
 
-function sizeOf(value: unknown): string {
-  return typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value);
-}
+const sizeOf = (value: unknown): string => (typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value));
 
 /** Formats a value for a message. The contents of tables and lists are left out: they may hold secrets. */
 function quote(value: unknown): string {
@@ -109,9 +107,7 @@ function quote(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'a table' : String(value);
 }
 
-function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] {
-  return style === 'snake_case' ? pathToSnakeCase(path) : path;
-}
+const pathIn = (style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] => (style === 'snake_case' ? pathToSnakeCase(path) : path);
 
 function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
   const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name, MAX_QUOTED_CHARACTERS);

@@ -133,9 +133,7 @@ export function parseReason(text: unknown): Reason | undefined {
 }
 
 /** What to do about it. */
-export function adviceFor(reason: Reason): string {
-  return REASONS[isListed(reason) ? reason : 'OutOf'].action;
-}
+export const adviceFor = (reason: Reason): string => REASONS[isListed(reason) ? reason : 'OutOf'].action;
 
 /** Whether the slot is at rest on purpose. */
 export const isAtRestReason = (reason: Reason): boolean => Object.hasOwn(AT_REST_REASONS, reason);

@@ -29,9 +29,7 @@ const hasOwnKeys = (path: Path): boolean =>
 export type KeyStyle = 'snake_case' | 'camelCase';
 
 /** Converts a slot document from snake_case to camelCase. Returns anything but an object unchanged. Pure. */
-export function toCamelCase(document: unknown): unknown {
-  return isTable(document) ? renameKeys(document, []) : document;
-}
+export const toCamelCase = (document: unknown): unknown => (isTable(document) ? renameKeys(document, []) : document);
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
 export const toSnakeCase = toCamelCase;

@@ -79,9 +79,7 @@ function nameIn(list: string, vendor: number, device: number): string | undefine
   return name === undefined ? undefined : (/\[([^\]]+)\]$/.exec(name)?.[1] ?? name);
 }
 
-function hex(id: number): string {
-  return id.toString(16).padStart(4, '0');
-}
+const hex = (id: number): string => id.toString(16).padStart(4, '0');
 
 /** Converts `00000000:0A:00.0` of NVIDIA tools to `0000:0a:00.0` of sysfs. */
 export function sysfsAddress(text: string): string | undefined {

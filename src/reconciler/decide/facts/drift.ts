@@ -72,9 +72,7 @@ function envDrift(actual: Readonly<Record<string, string>> | undefined, template
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
 
-function mountText({ source, target, readOnly }: Mount): string {
-  return `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
-}
+const mountText = ({ source, target, readOnly }: Mount): string => `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -92,9 +90,7 @@ const VARIABLES: Readonly<Partial<Record<Backend, { readonly name: string; reado
 const NAMES: ReadonlySet<string> = new Set(Object.values(VARIABLES).flatMap(({ name, more }) => [name, ...Object.keys(more)]));
 
 /** Whether a variable only says where a server was placed, so that its value is no drift. */
-export function saysPlacement(variable: string): boolean {
-  return NAMES.has(variable);
-}
+export const saysPlacement = (variable: string): boolean => NAMES.has(variable);
 
 /**
  * Variables by which a server learns which of several devices it may use; none with one device at most, or if the slot

@@ -133,6 +133,4 @@ function machineOf(hardware: Hardware | undefined): Machine | undefined {
   };
 }
 
-function withoutUse({ freeBytes: _free, dedicatedFreeBytes: _dedicatedFree, ...fixed }: DeviceMemory): MachineDevice['memory'] {
-  return fixed;
-}
+const withoutUse = ({ freeBytes: _free, dedicatedFreeBytes: _dedicatedFree, ...fixed }: DeviceMemory): MachineDevice['memory'] => fixed;

@@ -115,8 +115,6 @@ export function viewOrphan(workload: WorkloadFacts): WorkloadView {
   return { ...workload, alive: isAlive(workload), standing: 'current', drift: [], updatable: false, behind: false };
 }
 
-function isAlive({ fact, stopUnderWay }: WorkloadFacts): boolean {
-  return (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay;
-}
+const isAlive = ({ fact, stopUnderWay }: WorkloadFacts): boolean => (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay;
 
 const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };

@@ -172,6 +172,4 @@ export function isAmong({ host, port }: Endpoint, endpoints: readonly Endpoint[]
 }
 
 /** Distinguishes two exits of a workload. Their times come from another clock and may be as coarse as a second. */
-export function exitId({ container, at }: WorkloadExit): string {
-  return container ?? String(at);
-}
+export const exitId = ({ container, at }: WorkloadExit): string => container ?? String(at);

@@ -74,19 +74,13 @@ export function findFailing({ name, conditions }: Pick<Decision, 'name' | 'condi
 }
 
 /** What an action does, and why: `start "svc-slot-primary" … on port 18080: The slot is wanted …`. */
-export function actionText(action: Action): string {
-  return `${verbPhrase(action)}: ${action.because.message}`;
-}
+export const actionText = (action: Action): string => `${verbPhrase(action)}: ${action.because.message}`;
 
 /** Timeline text when an action begins: `Starting "svc-slot-primary" … on port 18080: The slot is wanted …`. */
-export function beginText(action: Action): string {
-  return `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
-}
+export const beginText = (action: Action): string => `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
 
 /** Timeline text when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
-export function doneText(action: Action): string {
-  return capitalized(verbPhrase(action, 'ed'));
-}
+export const doneText = (action: Action): string => capitalized(verbPhrase(action, 'ed'));
 
 type Tense = keyof (typeof VERBS)['pull'];
 
@@ -132,9 +126,7 @@ function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], te
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-function findingText({ reason, message }: Finding): string {
-  return `${message} [${reason}]`;
-}
+const findingText = ({ reason, message }: Finding): string => `${message} [${reason}]`;
 
 /** Only where somebody must act. */
 function adviceLines({ name, conditions }: Decision): readonly string[] {
@@ -166,13 +158,9 @@ function progressText({ what, doneBytes, totalBytes }: NonNullable<Decision['pro
     : `${formatSize(doneBytes)} of ${formatSize(totalBytes)}, ${what}`;
 }
 
-function secondsText(ms: number): string {
-  return ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
-}
+const secondsText = (ms: number): string => (ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);
 
-function quoted(values: readonly string[]): string {
-  return values.map((value) => `"${value}"`).join(', ');
-}
+const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');
 
 /** One line for the slot, and one for each slot that shares the memory, where it is short. */
 function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {

@@ -23,9 +23,7 @@ export type Gate = Finding &
   );
 
 /** The most serious one first. */
-export function findGates(view: SlotView): readonly Gate[] {
-  return GATES.flatMap((find) => find(view) ?? []);
-}
+export const findGates = (view: SlotView): readonly Gate[] => GATES.flatMap((find) => find(view) ?? []);
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
@@ -216,6 +214,4 @@ export function tooSmallFor(model: string, leastBytes: number | undefined, large
 }
 
 /** As GPUs are sold. */
-function formatGigabytes(bytes: number): string {
-  return `${Math.round(bytes / 1e8) / 10} GB`;
-}
+const formatGigabytes = (bytes: number): string => `${Math.round(bytes / 1e8) / 10} GB`;

@@ -122,9 +122,8 @@ const PLACES: Readonly<Record<MemoryGroup, number>> = {
 };
 
 /** What is to run always and does not run yet waits as others do, before all that load on demand. */
-function placeOf({ turn, incumbent }: MemoryRequest): number {
-  return turn.group === 'always' && !incumbent ? PLACES.overdue : PLACES[turn.group];
-}
+const placeOf = ({ turn, incumbent }: MemoryRequest): number =>
+  turn.group === 'always' && !incumbent ? PLACES.overdue : PLACES[turn.group];
 
 function compareWithin(a: MemoryRequest, b: MemoryRequest): number {
   const { group } = a.turn;

@@ -27,9 +27,7 @@ export function planProbes(view: SlotView, roles: Roles): TimedActions {
 }
 
 /** Pause between attempts while a workload warms up: a twentieth of its age, 5 ms to 1 s. */
-export function warmingPauseMs(ageMs: number): number {
-  return Math.min(Math.max(ageMs / 20, 5), 1000);
-}
+export const warmingPauseMs = (ageMs: number): number => Math.min(Math.max(ageMs / 20, 5), 1000);
 
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
   const { fact, known } = workload;

@@ -82,6 +82,4 @@ function pullFor(gate: Gate, { image, spec, slot }: SlotView): Pull | undefined 
   return image === undefined ? undefined : { name: 'pullImage', slot: slot.name, because: gate, args: { image } };
 }
 
-function isPull(action: Action): action is Pull {
-  return action.name === 'pullImage' || action.name === 'pullModel';
-}
+const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';

@@ -5,7 +5,6 @@
  * sent again. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { Action } from '../facts/actions.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { workloadFactsOf } from '../facts/slot-facts.ts';
@@ -36,14 +35,8 @@ export function planStops(view: SlotView, { draining }: Roles): TimedActions {
   return joinTimed(due.map((each) => planStop(each, drainTimeoutMs, view.now)));
 }
 
-interface Orphan {
-  readonly id: WorkloadId;
-  readonly because: Finding;
-  readonly timed: TimedActions;
-}
-
 /** Workloads of removed slots drain like any others. A slot whose text has never been valid keeps what runs. */
-export function planOrphans(gathered: Gathered): readonly Orphan[] {
+export function planOrphans(gathered: Gathered) {
   const { desired, workloads, now } = gathered;
   return [...workloads]
     .filter(([slot]) => !desired.slots.has(slot) && !desired.refused.has(slot))
