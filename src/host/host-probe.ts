@@ -8,8 +8,8 @@ import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import type { HostProbe } from '../reconciler/ports.ts';
-import type { HostFacts, Hardware } from '../schema/status/hardware.ts';
-import { cgroupPaths, memoryOfCgroup, memoryOfHost, type Memory } from './hardware/decide/hardware-of.ts';
+import type { HostFacts, Hardware, MemoryAmount as Memory } from '../schema/status/hardware.ts';
+import { cgroupPaths, memoryOfCgroup, memoryOfHost } from './hardware/decide/hardware-of.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 

@@ -10,12 +10,7 @@ const KEPT_MS = 60_000;
 /** A server has few processes. */
 const MOST_PROCESSES = 64;
 
-export interface ProcessMemoryReader {
-  /** Undefined if there is no such process, or the system does not report it. */
-  read(pid: number): Promise<Used>;
-  /** Measured anew each time. Undefined as above. */
-  work(pid: number): Promise<Work | undefined>;
-}
+export type ProcessMemoryReader = ReturnType<typeof createProcessMemoryReader>;
 
 interface ProcessMemoryOptions {
   /** Default: device memory is unknown. */
@@ -24,7 +19,7 @@ interface ProcessMemoryOptions {
   readonly procDir?: string;
 }
 
-export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}): ProcessMemoryReader {
+export function createProcessMemoryReader({ devices, procDir = '/proc' }: ProcessMemoryOptions = {}) {
   const known = new Map<number, { readonly since: number; readonly at: number; readonly used: Promise<Used> }>();
   const text = (path: string): Promise<string> => readFile(`${procDir}/${path}`, 'utf8').catch(() => '');
 
@@ -44,7 +39,8 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
   }
 
   return {
-    read(pid) {
+    /** Undefined if there is no such process, or the system does not report it. */
+    read(pid: number): Promise<Used> {
       const now = performance.now();
       const last = known.get(pid);
       if (last !== undefined && now - last.at < measuredForMs(last.at - last.since)) return last.used;
@@ -53,7 +49,8 @@ export function createProcessMemoryReader({ devices, procDir = '/proc' }: Proces
       known.set(pid, { since: last?.since ?? now, at: now, used });
       return used;
     },
-    async work(pid) {
+    /** Measured anew each time. Undefined as above. */
+    async work(pid: number): Promise<Work | undefined> {
       const pids = await listTree(pid);
       const times = (await Promise.all(pids.map(async (each) => cpuMsOf(await text(`${each}/stat`)) ?? []))).flat();
       if (times.length === 0) return undefined;
@@ -108,21 +105,13 @@ const PART_OF_LIFE = 1 / 4;
  * Returns how long a measurement is used that was made `ageMs` after the first one. A server allocates while it starts,
  * and one that shares memory may run for a second; later, frequent reads are not worth their cost.
  */
-export function measuredForMs(ageMs: number): number {
-  return Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
-}
+export const measuredForMs = (ageMs: number): number => Math.min(MEASURED_FOR.most, Math.max(MEASURED_FOR.least, ageMs * PART_OF_LIFE));
 
 /** Rounded up, so that facts do not change with every page. */
 const STEP = 64 * 2 ** 20;
 
-interface MemoryOfProcesses {
-  readonly host: number;
-  readonly mapped: number;
-  readonly device?: number;
-}
-
 /** `deviceBytes`: device memory of all; undefined if unknown. */
-export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): MemoryOfProcesses | undefined {
+export function sumOfProcesses(parts: readonly ProcessMemory[], deviceBytes?: number): Used {
   if (parts.length === 0) return undefined;
   const round = (bytes: number): number => Math.ceil(bytes / STEP) * STEP;
   return {

@@ -11,18 +11,14 @@ import type { HostProgram, ProgramHost } from './provider.ts';
 const OUTPUT_WITHIN_MS = 10_000;
 const MAX_OUTPUT_BYTES = 256 * 1024;
 
-interface InstalledProgram extends Pick<HostProgram, 'describe'> {
-  find(): Promise<Result<string>>;
-}
-
-export function installedProgram(program: string, env: ProgramHost['env'], advice: string): InstalledProgram {
+export function installedProgram(program: string, env: ProgramHost['env'], advice: string) {
   const find = async (): Promise<Result<string>> => {
     const found = await findProgram(program, env['PATH']);
     return found === undefined ? fail('stalled', 'ProgramMissing', `Program "${program}" is not on this machine; ${advice}`) : ok(found);
   };
   return {
     find,
-    async describe() {
+    async describe(): ReturnType<HostProgram['describe']> {
       const found = await find();
       return found.ok ? ok({ name: `"${found.value}"` }) : found;
     },

@@ -106,15 +106,7 @@ const WATCH_MS = 3000;
 /** Longer than any provider waits for an answer. */
 const LONGEST_PROBE_MS = 60_000;
 
-function failing(error: unknown): Health {
-  return { kind: 'failing', message: messageOf(error) };
-}
-
-/**
- * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the
- * probes of thousands of servers are due in the same pass; all at once they would hold up requests for seconds, take
- * over 100 MB, and time out because of each other.
- */
+const failing = (error: unknown): Health => ({ kind: 'failing', message: messageOf(error) });
 
 /** Resolves with undefined if the signal aborts while the work still waits for its turn. */
 export type ProbeQueue = <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result | undefined>;
@@ -124,6 +116,11 @@ export const ASKED_AT_ONCE = 64;
 /** A slower server, busy or frozen, no longer occupies a place, so that many of them do not block the others. */
 export const COUNTS_FOR_MS = 1000;
 
+/**
+ * Limits how many servers are asked for their health at the same time. After a start, and then once a minute, the
+ * probes of thousands of servers are due in the same pass; all at once they would hold up requests for seconds, take
+ * over 100 MB, and time out because of each other.
+ */
 export function createProbeQueue(clock: Pick<Clock, 'now' | 'at'>): ProbeQueue {
   const semaphore = createSemaphore(ASKED_AT_ONCE);
   return async (signal, work) => {

@@ -10,7 +10,7 @@ import { askServers, createProbeQueue, type ProbeQueue } from './ask-servers.ts'
 import type { Deadline } from './observe.ts';
 import { pause } from '../platform/clock.ts';
 import type { Tracker } from './tracker.ts';
-import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic, Workload } from './ports.ts';
+import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface ExecuteDeps {
@@ -33,15 +33,6 @@ export type Outcome =
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'none' };
 
-export interface Executor {
-  /** Begins an action. Calls `onEnd` once, after its result was recorded in the tracker. */
-  begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void;
-  /** Aborts every action under way that changes the world, because another controller has taken over. */
-  abandon(): void;
-  /** Aborts every action under way, and resolves once all have ended. */
-  close(): Promise<void>;
-}
-
 interface OwnDeps extends ExecuteDeps {
   readonly inTurn: ProbeQueue;
 }
@@ -55,13 +46,14 @@ const NONE: Outcome = { kind: 'none' };
 const LOG_TAIL_LINES = 20;
 const LOG_TAIL_WITHIN_MS = 2000;
 
-export function createExecutor(deps: ExecuteDeps): Executor {
+export function createExecutor(deps: ExecuteDeps) {
   const { tracker, clock } = deps;
   const aborts: Aborts = new Map();
   const own: OwnDeps = { ...deps, inTurn: createProbeQueue(clock) };
   const ends = new Set<Promise<void>>();
   return {
-    begin(action, onEnd) {
+    /** Begins an action. Calls `onEnd` once, after its result was recorded in the tracker. */
+    begin(action: Action, onEnd: (action: Action, outcome: Outcome) => void): void {
       const key = keyOfAction(action);
       const abort = new AbortController();
       aborts.set(key, abort);
@@ -77,10 +69,12 @@ export function createExecutor(deps: ExecuteDeps): Executor {
       ends.add(running);
       void running.finally(() => ends.delete(running));
     },
-    abandon() {
+    /** Aborts every action under way that changes the world, because another controller has taken over. */
+    abandon(): void {
       for (const { action } of tracker.underWay.values()) if (changesWorld(action)) aborts.get(keyOfAction(action))?.abort();
     },
-    async close() {
+    /** Aborts every action under way, and resolves once all have ended. */
+    async close(): Promise<void> {
       for (const abort of aborts.values()) abort.abort();
       await Promise.all(ends);
     },
@@ -138,8 +132,11 @@ async function apply(
 ): Promise<Outcome> {
   const result = await runtime.apply(workload, signal);
   if (result.ok) {
-    if (updatesInPlace === undefined) tracker.started(result.value, slot, clock.now());
-    else noteInPlaceUpdate(tracker, updatesInPlace, workload, clock.now());
+    const now = clock.now();
+    if (updatesInPlace === undefined) tracker.started(result.value, slot, now);
+    else tracker.histories.updatedInPlace(updatesInPlace.workload, workload.generation, now);
+    // Repairs are counted, so that two programs that fight over a workload are noticed.
+    if (updatesInPlace?.altered === true) tracker.attempts.repaired(slot, updatesInPlace.workload, now);
     return DONE;
   }
   const { failure } = result;
@@ -147,17 +144,6 @@ async function apply(
   if (failure.reason === 'PortTaken') tracker.portTaken(workload.port.host, clock.now());
   tracker.attempts.failed(slot, { kind: 'apply', failure }, clock.now());
   return { kind: 'failed', failure };
-}
-
-/** Repairs are counted, so that two programs that fight over a workload are noticed. */
-function noteInPlaceUpdate(
-  tracker: Tracker,
-  update: NonNullable<ActionArgs['apply']['updatesInPlace']>,
-  { slot, generation }: Workload,
-  now: number,
-): void {
-  tracker.histories.updatedInPlace(update.workload, generation, now);
-  if (update.altered) tracker.attempts.repaired(slot, update.workload, now);
 }
 
 async function probe(deps: OwnDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {

@@ -11,9 +11,8 @@
  */
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';
-import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
+import type { ProbeIo } from '../providers/provider.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
@@ -29,18 +28,7 @@ import { createTracker } from './tracker.ts';
 import { rememberBackends } from './remember/desire.ts';
 import { observedFacts } from './remember/merge-observation.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type {
-  Clock,
-  DesiredState,
-  HostProbe,
-  ImageReference,
-  ModelStore,
-  Runtime,
-  SlotSource,
-  StatusSink,
-  Traffic,
-  Wake,
-} from './ports.ts';
+import type { Clock, DesiredState, ModelStore, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
@@ -54,16 +42,9 @@ export interface LoopMetrics {
   bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
 }
 
-export interface LoopDeps {
-  readonly source: SlotSource;
-  readonly runtime: Runtime;
-  readonly models: ModelStore;
+export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly traffic: Traffic;
-  readonly host: HostProbe;
   readonly clock: Clock;
-  readonly providers: ProviderRegistry;
-  /** The image in which a provider runs; undefined if none is known. Asked again in each pass. */
-  readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly probeIo: ProbeIo;
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
@@ -84,21 +65,9 @@ export interface LoopDeps {
   readonly decide?: Decide;
 }
 
-export interface Loop {
-  /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
-  start(signal: AbortSignal): Promise<void>;
-  readonly wake: Wake;
-  /** Resolves when no pass is due and no action runs. Waiting for a time (back-off, next probe) does not count. */
-  idle(): Promise<void>;
-  /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */
-  preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked?: ReadonlySet<SlotName>): Promise<Preview>;
-  /** Adds an entry to the timeline of a slot, with the next pass. */
-  note(slot: SlotName, entry: NewEntry): void;
-  /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
-  lastPassAt(): number | undefined;
-}
+export type Loop = ReturnType<typeof createLoop>;
 
-export function createLoop(deps: LoopDeps): Loop {
+export function createLoop(deps: LoopDeps) {
   const { clock, runtime, traffic, log, metrics } = deps;
   const { traits } = runtime;
   const within = createDeadline(clock);
@@ -232,10 +201,14 @@ export function createLoop(deps: LoopDeps): Loop {
 
   return {
     wake: pacer.wake,
-    note: (slot, entry) => reporter.note(slot, entry, clock.wallNow()),
+    /** Adds an entry to the timeline of a slot, with the next pass. */
+    note: (slot: SlotName, entry: NewEntry) => reporter.note(slot, entry, clock.wallNow()),
+    /** Waiting for a time (back-off, next probe) does not count. */
     idle: pacer.idle,
+    /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
     lastPassAt: () => memory.passedAt,
-    async start(signal) {
+    /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
+    async start(signal: AbortSignal): Promise<void> {
       for (const port of [deps.source, runtime, deps.models, traffic]) port.changes(pacer.wake, signal);
       deps.leadership?.changes(() => {
         if (!leads()) executor.abandon();
@@ -244,7 +217,8 @@ export function createLoop(deps: LoopDeps): Loop {
       await pacer.run(signal, (error) => log.error({ error: String(error) }, 'A pass threw an error; report this as a bug'));
       await executor.close();
     },
-    async preview(overlay, asked = new Set()) {
+    /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */
+    async preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked: ReadonlySet<SlotName> = new Set()): Promise<Preview> {
       const { published } = reporter;
       const observedOf = (seen: Observation, now: number): Observed =>
         observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });

@@ -26,6 +26,7 @@ export interface Senses {
   readonly models: ModelStore;
   readonly host: HostProbe;
   readonly providers: ProviderRegistry;
+  /** The image in which a provider runs; undefined if none is known. Asked again in each pass. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly within: Deadline;
   /** Default: without memory. */
@@ -95,9 +96,7 @@ function rememberHost(known: HostFacts, read: HostFacts): HostFacts {
   };
 }
 
-/** Time limits on the loop's own clock, so that they follow simulated time in tests. */
-
-/** Runs work that must finish within `ms`. If it does not, aborts the work's own signal and rejects. */
+/** Runs work that must finish within `ms` on the loop's clock. If it does not, aborts its signal and rejects. */
 export type Deadline = <Value>(ms: number, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>;
 
 export function createDeadline(clock: Clock): Deadline {

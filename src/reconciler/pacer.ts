@@ -1,13 +1,5 @@
 /** Decides when passes run: one at a time, soon after a wake, regularly without one, and not back to back. */
-import type { Clock, Wake } from './ports.ts';
-
-export interface Pacer {
-  readonly wake: Wake;
-  /** Resolves once no pass runs, none is requested, and no action is under way. */
-  idle(): Promise<void>;
-  /** Runs passes until the signal aborts; resolves when the last pass has ended. */
-  run(signal: AbortSignal, onError: (error: unknown) => void): Promise<void>;
-}
+import type { Clock } from './ports.ts';
 
 /** Wakes that arrive within this time share a pass. */
 const SPACING_MS = 5;
@@ -33,7 +25,7 @@ export interface Passed {
 }
 
 /** `quiet` returns whether no action is under way. */
-export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>): Pacer {
+export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean, pass: (signal: AbortSignal) => Promise<Passed>) {
   let dueAt = Number.POSITIVE_INFINITY;
   /** The same for wakes that can wait. */
   let patientDueAt = Number.POSITIVE_INFINITY;
@@ -91,13 +83,15 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
 
   return {
     wake,
-    async idle() {
+    /** Resolves once no pass runs, none is requested, and no action is under way. */
+    async idle(): Promise<void> {
       await new Promise<void>((resolve) => {
         waiters.push(resolve);
         resolveIdle();
       });
     },
-    async run(signal, onError) {
+    /** Runs passes until the signal aborts; resolves when the last pass has ended. */
+    async run(signal: AbortSignal, onError: (error: unknown) => void): Promise<void> {
       if (signal.aborted) return;
       alive = true;
       await new Promise<void>((resolve) => {

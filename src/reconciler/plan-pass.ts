@@ -6,7 +6,7 @@
  */
 import { inspect } from './decide/inspect.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
-import type { Attempt, Attempts, Observed, Plan, Objection } from './decide/facts/facts.ts';
+import type { Attempt, Observed, Plan, Objection } from './decide/facts/facts.ts';
 import { isOvertaken, isTreatedOtherwise } from './decide/facts/recorded-failures.ts';
 import { withoutBroken } from './decide/hold-up.ts';
 import { planInParts, type plan } from './decide/plan.ts';
@@ -55,14 +55,7 @@ export interface PlannedPass {
   readonly outcome: { readonly plan: Plan; readonly actions: readonly Action[]; readonly prepared: Prepared } | undefined;
 }
 
-interface PassPlanner {
-  /** Repeating it in the same pass is harmless. */
-  plan(input: PassInput): Parts<PlannedPass>;
-  /** Whether a slot that the plan changes is no longer as it was when the plan was begun. */
-  isOvertaken(planned: PlannedPass): boolean;
-}
-
-export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
+export function createPassPlanner(deps: PassPlannerDeps) {
   const { tracker, reporter, traffic, clock, runtime, decide } = deps;
   const { traits } = runtime;
   const templating = rememberTemplating(templatingOf(deps));
@@ -84,7 +77,8 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
   }
 
   return {
-    *plan(input) {
+    /** Repeating it in the same pass is harmless. */
+    *plan(input: PassInput): Parts<PlannedPass> {
       const { state, seen, leading, now } = input;
       const observed = track(input);
       yield;
@@ -103,7 +97,8 @@ export function createPassPlanner(deps: PassPlannerDeps): PassPlanner {
       const prepared = yield* reporter.prepare({ ...sound, actions }, state, shown, clock.wallNow());
       return { observed, objections, outcome: { plan: sound, actions, prepared } };
     },
-    isOvertaken({ observed, outcome }) {
+    /** Whether a slot that the plan changes is no longer as it was when the plan was begun. */
+    isOvertaken({ observed, outcome }: PlannedPass): boolean {
       if (outcome === undefined) return false;
       const { prepared, actions } = outcome;
       const moved = prepared.changes.filter(({ before, after }) => isTreatedOtherwise(before?.decision, after.decision));
@@ -126,11 +121,10 @@ export function trackPlan(tracker: Tracker, made: Plan, observed: Observed, now:
 /** Slots whose failures a plan forgets; none while the runtime does not answer. */
 function* findStable({ runtime, attempts }: Observed, { decisions }: Plan): Generator<SlotName> {
   if (runtime.kind === 'unreachable') return;
-  for (const { name, stable } of decisions.values()) if (stable && hasFailures(attempts.get(name))) yield name;
-}
-
-function hasFailures(attempts: Attempts | undefined): boolean {
-  return attempts !== undefined && (attempts.failures.length > 0 || attempts.repairs !== undefined);
+  for (const { name, stable } of decisions.values()) {
+    const { failures = [], repairs } = attempts.get(name) ?? {};
+    if (stable && (failures.length > 0 || repairs !== undefined)) yield name;
+  }
 }
 
 /** As the tracker knows them once the plan takes effect. */
@@ -146,7 +140,6 @@ function withoutOld(observed: Observed, plan: Plan): Observed['attempts'] {
 }
 
 /** Logs objections to plans once, not in each pass that finds them again. */
-
 export function createObjectionLog(log: Pick<Log, 'error'>): (objections: readonly Objection[]) => void {
   let last = '';
   return (objections) => {

@@ -32,13 +32,6 @@ export interface Preview {
   readonly failing: readonly FailingSlot[];
 }
 
-interface Overlaid {
-  readonly state: DesiredState;
-  readonly refusals: readonly FailingSlot[];
-  /** Slots that the edit would load again if they were idle. */
-  readonly wakened: readonly SlotName[];
-}
-
 export async function preview(input: PreviewInput): Promise<Preview> {
   const { senses, deps, clock, overlay, asked } = input;
   const { signal } = new AbortController();
@@ -63,9 +56,10 @@ export async function preview(input: PreviewInput): Promise<Preview> {
   return { text: [...lines, explain(next, now)].join('\n'), changes: listChanges(next), failing };
 }
 
-function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, SlotDocument | undefined>): Overlaid {
+function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, SlotDocument | undefined>) {
   const slots = new Map<SlotName, DesiredSlot>(present.slots);
   const refusals: FailingSlot[] = [];
+  /** Slots that the edit would load again if they were idle. */
   const wakened: SlotName[] = [];
   for (const [name, document] of overlay) {
     if (document === undefined) {

@@ -28,21 +28,7 @@ import { hasResumed, resumeTimes, type EarlierStatus } from './decide/outcome/re
 import type { Outcome } from './execute.ts';
 import type { DesiredSlot, Report } from './ports.ts';
 
-export interface Reporter {
-  /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
-  readonly published: ReadonlyMap<SlotName, PublishedSlot>;
-  /** Computes in slices how a plan changes the published board. Publishes nothing. */
-  prepare(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): Parts<Prepared>;
-  /** Records what was prepared, unless something else was published since; returns the board to publish. */
-  publish(prepared: Prepared): BoardView;
-  /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
-  report(now: number): Report | undefined;
-  begun(action: Action, now: number): void;
-  ended(action: Action, outcome: Outcome, now: number): void;
-  /** The next report contains everything again, because the sinks may have missed what came before. */
-  renew(): void;
-  note(slot: SlotName, entry: NewEntry, now: number): void;
-}
+export type Reporter = ReturnType<typeof createReporter>;
 
 /** What `publish` is to record. */
 export interface Prepared {
@@ -81,7 +67,7 @@ interface Publication extends PublishedSlot {
 const NO_ACTIONS: readonly Action[] = [];
 
 /** `lastSeq`: the number of the newest timeline entry of an earlier life. `earlier`: what that life published last. */
-export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, EarlierStatus> = new Map()): Reporter {
+export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, EarlierStatus> = new Map()) {
   /** Slots whose times are still to be resumed, because nothing has been done to them. */
   const resuming = new Map(earlier);
   let seq = lastSeq;
@@ -96,15 +82,18 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
     pending.push({ seq, at: now, slot, ...entry });
   };
   return {
+    /** What was published of each slot. A slot that was never seen has no entry: it may turn out to be in any state. */
     get published() {
       return published;
     },
-    *prepare(plan, desired, observed, now) {
+    /** Computes in slices how a plan changes the published board. Publishes nothing. */
+    *prepare(plan: Plan, desired: Pick<Desired, 'slots' | 'refused'>, observed: Observed, now: number): Parts<Prepared> {
       const made = yield* publishSlots(publications, { plan, desired, observed, now, resuming });
       yield;
       return { ...made, ...nextBoard({ published, view }, made, { refused: desired.refused, now }) };
     },
-    publish(prepared) {
+    /** Records what was prepared, unless something else was published since; returns the board to publish. */
+    publish(prepared: Prepared): BoardView {
       const { changes } = prepared;
       for (const name of prepared.resumed) resuming.delete(name);
       for (const [slot, entry] of prepared.entries) add(slot, prepared.view.at, entry);
@@ -114,7 +103,8 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
       ({ publications, published, view } = prepared);
       return view;
     },
-    report(now) {
+    /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
+    report(now: number): Report | undefined {
       if (!changed && pending.length === 0) return undefined;
       const since = { entries: pending, moves };
       pending = [];
@@ -122,7 +112,7 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
       changed = false;
       return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, ...since };
     },
-    begun(action, now) {
+    begun(action: Action, now: number): void {
       const { slot, because } = action;
       if (changesWorld(action)) resuming.delete(slot);
       if (changesWorld(action)) add(slot, now, { kind: 'action', message: beginText(action), cause: because.reason });
@@ -133,14 +123,15 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
         add(slot, now, { kind: kind === 'drift' ? 'drift' : 'failure', message, cause: reason });
       }
     },
-    ended(action, outcome, now) {
+    ended(action: Action, outcome: Outcome, now: number): void {
       const { slot, because } = action;
       if (!changesWorld(action) || outcome.kind === 'none') return;
       if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: doneText(action), cause: because.reason });
       else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },
+    /** The next report contains everything again, because the sinks may have missed what came before. */
     renew: () => void (changed = true),
-    note: (slot, entry, now) => add(slot, now, entry),
+    note: (slot: SlotName, entry: NewEntry, now: number) => add(slot, now, entry),
   };
 }
 
@@ -188,7 +179,7 @@ function* publishSlots(
       seen: seen || before?.seen === true,
     };
     const earlier = resuming.get(name);
-    const publication = publishSlot(before, inputs, { earlier, now });
+    const publication = publishSlot(before, inputs, earlier, now);
     // While the runtime has never answered, nothing is known of the slot, and so it was perhaps before.
     if (earlier !== undefined && publication.seen && hasResumed(publication.conditions, earlier)) resumed.push(name);
     isSameList &&= names.next().value === name;
@@ -213,25 +204,14 @@ function nextBoard(
   const renewed = isSameList ? changes.map(({ after }) => after) : [...publications.values()];
   const kept = isSameList ? last : undefined;
   const seen = renewed.filter((each) => each.seen);
-  const published = withEach(
-    kept?.published,
-    seen.map((each) => [each.decision.name, each]),
-  );
-  const slots = withEach(
-    kept?.view.slots,
-    renewed.map(({ board }) => [board.name, board]),
-  );
+  const published = new Map([...(kept?.published ?? []), ...seen.map((each) => [each.decision.name, each] as const)]);
+  const slots = new Map([...(kept?.view.slots ?? []), ...renewed.map(({ board }) => [board.name, board] as const)]);
   const names = isSameList && changes.every(hasSameNames) ? last.view.names : namesOf(slots);
   return { published, view: { ...present, slots, names } };
 }
 
-interface Circumstances {
-  readonly earlier: EarlierStatus | undefined;
-  readonly now: number;
-}
-
 /** The same object while its inputs are the same by value. */
-function publishSlot(last: Publication | undefined, inputs: Inputs, { earlier, now }: Circumstances): Publication {
+function publishSlot(last: Publication | undefined, inputs: Inputs, earlier: EarlierStatus | undefined, now: number): Publication {
   const { seen } = inputs;
   if (last !== undefined && isMadeOfSame(last.inputs, inputs)) return last;
   if (last !== undefined && isSameExcept(last.inputs, inputs, 'decision')) {
@@ -281,13 +261,4 @@ function moveOf({ before, after: { decision } }: PublicationChange): StateMove |
 function hasSameNames({ before, after }: PublicationChange): boolean {
   const { status, spec } = after.board;
   return before !== undefined && before.board.status.model === status.model && isSameValue(before.board.spec.model, spec.model);
-}
-
-function withEach<Key, Value>(
-  before: ReadonlyMap<Key, Value> | undefined,
-  entries: readonly (readonly [Key, Value])[],
-): ReadonlyMap<Key, Value> {
-  const all = new Map(before);
-  for (const [key, value] of entries) all.set(key, value);
-  return all;
 }

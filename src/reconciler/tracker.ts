@@ -4,50 +4,25 @@
  * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
-import { keyOfAction, type Action } from './decide/facts/actions.ts';
-import type { Observed, Origin, RunningAction, Attempt, AttemptKind, Attempts } from './decide/facts/facts.ts';
+import { keyOfAction, type Action, type Origin } from './decide/facts/actions.ts';
+import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
-import { createWorkloadHistories, type Vanished, type WorkloadHistories } from './remember/workload-histories.ts';
-import type { Failure } from '../schema/words/failure.ts';
+import { createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
 import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
-export interface Tracker {
-  readonly histories: Omit<WorkloadHistories, 'beginObservation' | 'observe' | 'markDraining' | 'started' | 'stopBegun'>;
-  readonly attempts: Omit<SlotAttempts, 'started' | 'forget'>;
-  /** Monotonic milliseconds. */
-  readonly lastActive: Map<SlotName, number>;
-  /** Peak measured memory of a slot's servers. */
-  readonly measured: Map<SlotName, MeasuredMemory>;
-  /** Actions under way now. */
-  readonly underWay: ReadonlyMap<string, RunningAction>;
-  /** What a plan may look at, as it is now: what actions report later does not change it. */
-  facts(now: number): Pick<Observed, 'histories' | 'attempts' | 'measured' | 'running' | 'lastActive' | 'takenPorts'>;
-
-  /** Everything that ended before this moment shows in the next observation. */
-  beginObservation(): void;
-  /** Returns workloads that disappeared without a stop action. */
-  observe(seen: readonly SeenWorkload[], now: number): readonly Vanished[];
-  markDraining(draining: ReadonlySet<WorkloadId>, now: number): void;
-  /** Forgets slots that are no longer desired. */
-  keepOnly(slots: ReadonlyMap<SlotName, unknown>): void;
-
-  begin(action: Action, now: number): void;
-  progress(key: string, progress: Progress): void;
-  cancelled(key: string): void;
-  end(action: Action): void;
-  started(id: WorkloadId, slot: SlotName, now: number): void;
-  portTaken(port: number, now: number): void;
-}
+export type Tracker = ReturnType<typeof createTracker>;
 
 /** By then, the other program may have released the port. */
 const PORT_TAKEN_MS = 60_000;
 
-export function createTracker(): Tracker {
+export function createTracker() {
   const histories = createWorkloadHistories();
   const attempts = createSlotAttempts();
+  /** Monotonic milliseconds. */
   const lastActive = new Map<SlotName, number>();
+  /** Peak measured memory of a slot's servers. */
   const measured = new Map<SlotName, MeasuredMemory>();
   const underWay = new Map<string, RunningAction>();
   /** Actions that ended since the last observation began, which may not show their effect yet. */
@@ -66,7 +41,8 @@ export function createTracker(): Tracker {
     lastActive,
     measured,
     underWay,
-    facts(now) {
+    /** What a plan may look at, as it is now: what actions report later does not change it. */
+    facts(now: number): Pick<Observed, 'histories' | 'attempts' | 'measured' | 'running' | 'lastActive' | 'takenPorts'> {
       for (const [port, at] of ports) if (now - at >= PORT_TAKEN_MS) ports.delete(port);
       return {
         histories: new Map(histories.all),
@@ -77,19 +53,22 @@ export function createTracker(): Tracker {
         takenPorts: new Set(ports.keys()),
       };
     },
-    beginObservation() {
+    /** Everything that ended before this moment shows in the next observation. */
+    beginObservation(): void {
       ended.clear();
       histories.beginObservation();
     },
-    observe: (seen, now) =>
+    /** Returns workloads that disappeared without a stop action. */
+    observe: (seen: readonly SeenWorkload[], now: number): readonly Vanished[] =>
       histories.observe(
         seen,
         ({ slot, revision }) => (origins.get(slot)?.revision === revision ? origins.get(slot)?.origin : undefined),
         isStopping,
         now,
       ),
-    markDraining: (draining, now) => histories.markDraining(draining, isStopping, now),
-    keepOnly(slots) {
+    markDraining: (draining: ReadonlySet<WorkloadId>, now: number) => histories.markDraining(draining, isStopping, now),
+    /** Forgets slots that are no longer desired. */
+    keepOnly(slots: ReadonlyMap<SlotName, unknown>): void {
       for (const name of attempts.all.keys()) {
         if (slots.has(name)) continue;
         attempts.forget(name);
@@ -99,7 +78,7 @@ export function createTracker(): Tracker {
       // A workload that is still being started holds memory, whatever became of its slot.
       for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);
     },
-    begin(action, now) {
+    begin(action: Action, now: number): void {
       underWay.set(keyOfAction(action), { action, startedAt: now });
       if (action.name === 'apply') {
         const { workload, origin } = action.args;
@@ -107,54 +86,27 @@ export function createTracker(): Tracker {
       }
       if (action.name === 'stop') histories.stopBegun(action.args.workload);
     },
-    progress: (key, progress) => change(key, { progress }),
-    cancelled: (key) => change(key, { cancelled: true }),
-    end(action) {
+    progress: (key: string, progress: Progress) => change(key, { progress }),
+    cancelled: (key: string) => change(key, { cancelled: true }),
+    end(action: Action): void {
       const key = keyOfAction(action);
       const running = underWay.get(key);
       underWay.delete(key);
       if (running !== undefined) ended.set(key, running);
     },
-    started(id, slot, now) {
+    started(id: WorkloadId, slot: SlotName, now: number): void {
       histories.started(id, slot, origins.get(slot)?.origin, now);
       attempts.started(slot, origins.get(slot)?.revision ?? '', now);
     },
-    portTaken: (port, now) => void ports.set(port, now),
+    portTaken: (port: number, now: number) => void ports.set(port, now),
   };
-}
-
-/** Failures and starts of each slot since its last edit other than of replicas: a part of the tracker. */
-
-interface FailedAttempt {
-  readonly kind: AttemptKind;
-  readonly failure: Failure;
-  readonly workload?: WorkloadId;
-  readonly restartedInPlace?: true;
-}
-
-interface SlotAttempts {
-  readonly all: ReadonlyMap<SlotName, Attempts>;
-  /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
-  followEdit(slot: Declared & Pick<DesiredSlot, 'name'>): SlotEdit;
-  forget(slot: SlotName): void;
-  /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
-  recall(slot: SlotName, failures: readonly Attempt[]): void;
-  /** Forgets its failures and repairs. */
-  clearFailures(slot: SlotName): void;
-  started(slot: SlotName, revision: string, now: number): void;
-  /** Its runtime restarted a workload of it. */
-  restartedInPlace(slot: SlotName): void;
-  failed(slot: SlotName, attempt: FailedAttempt, now: number): void;
-  /** An altered workload is being replaced, or was updated in place. */
-  repaired(slot: SlotName, workload: WorkloadId, now: number): void;
-  /** Adds log lines to the attempt of this workload that failed at `at`. */
-  addLogTail(slot: SlotName, of: { readonly workload: WorkloadId; readonly at: number }, lines: readonly LogLine[]): void;
 }
 
 /** Enough to recognise a crash loop, to reach the longest back-off and to show what happened. */
 const KEPT = 20;
 
-function createSlotAttempts(): SlotAttempts {
+/** Failures and starts of each slot since its last edit other than of replicas. */
+function createSlotAttempts() {
   const all = new Map<SlotName, Attempts>();
   const seen = new Map<SlotName, Declared>();
   const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
@@ -163,7 +115,8 @@ function createSlotAttempts(): SlotAttempts {
   };
   return {
     all,
-    followEdit({ name, uid, generation, spec }) {
+    /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
+    followEdit({ name, uid, generation, spec }: Declared & Pick<DesiredSlot, 'name'>): SlotEdit {
       const before = seen.get(name);
       if (before?.spec === spec && before.generation === generation && before.uid === uid) return 'unchanged';
       const edit = classifyEdit(before, { uid, generation, spec });
@@ -173,23 +126,27 @@ function createSlotAttempts(): SlotAttempts {
       else change(name, () => ({ generation, ...(edit === 'scaled-up' ? { startLog: [] } : {}) }));
       return edit;
     },
-    recall: (slot, recorded) => change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
-    forget(slot) {
+    /** Takes over what earlier controllers recorded of this generation, unless more is known already. */
+    recall: (slot: SlotName, recorded: readonly Attempt[]) =>
+      change(slot, ({ failures }) => (failures.length >= recorded.length ? {} : { failures: recorded })),
+    forget(slot: SlotName): void {
       all.delete(slot);
       seen.delete(slot);
     },
-    clearFailures: (slot) => change(slot, () => ({ failures: [], repairs: undefined, startLog: [] })),
-    started: (slot, revision, now) =>
+    clearFailures: (slot: SlotName) => change(slot, () => ({ failures: [], repairs: undefined, startLog: [] })),
+    started: (slot: SlotName, revision: string, now: number) =>
       change(slot, ({ starts, startLog = [] }) => ({ starts: starts + 1, startLog: [...startLog, { revision, at: now }].slice(-KEPT) })),
-    // A workload that was found running was started once, too.
-    restartedInPlace: (slot) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
-    failed(slot, attempt, now) {
+    /** Its runtime restarted a workload of it. One that was found running was started once, too. */
+    restartedInPlace: (slot: SlotName) => change(slot, ({ starts }) => ({ starts: Math.max(starts, 1) + 1 })),
+    failed(slot: SlotName, attempt: Omit<Attempt, 'at' | 'recordedAt' | 'logTail'>, now: number): void {
       const failure: Attempt = { at: now, ...attempt };
       change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT) }));
     },
-    repaired: (slot, workload, now) =>
+    /** An altered workload is being replaced, or was updated in place. */
+    repaired: (slot: SlotName, workload: WorkloadId, now: number) =>
       change(slot, ({ repairs }) => ({ repairs: { times: (repairs?.times ?? 0) + 1, lastAt: now, workload } })),
-    addLogTail(slot, { workload, at }, lines) {
+    /** Adds log lines to the attempt of this workload that failed at `at`. */
+    addLogTail(slot: SlotName, { workload, at }: Pick<Required<Attempt>, 'workload' | 'at'>, lines: readonly LogLine[]): void {
       const add = (attempt: Attempt): Attempt =>
         attempt.workload === workload && attempt.at === at ? { ...attempt, logTail: lines } : attempt;
       change(slot, ({ failures }) => ({ failures: failures.map(add) }));

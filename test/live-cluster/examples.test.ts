@@ -85,7 +85,8 @@ describeWithCluster('Every example and overlay', () => {
       const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', namespace, ...args], input);
       await inNamespace(['apply', '--filename', '-'], PREREQUISITES(namespace));
       const objects = await objectsOf(path, namespace);
-      await inNamespace(['apply', '--validate=false', '--filename', '-'], objects.map((object) => JSON.stringify(object)).join('\n---\n'));
+      const list = { apiVersion: 'v1', kind: 'List', items: objects };
+      await inNamespace(['apply', '--validate=false', '--filename', '-'], JSON.stringify(list));
       await inNamespace(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
       const slots = objects.filter(({ kind }) => kind === 'SlotSpec');
       for (const slot of slots) {

@@ -64,15 +64,15 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not remember what it started',
     file: EXECUTE,
-    find: 'if (updatesInPlace === undefined) tracker.started(result.value, slot, clock.now());',
+    find: 'if (updatesInPlace === undefined) tracker.started(result.value, slot, now);',
     replace: 'if (updatesInPlace === undefined) return DONE;',
   },
   {
     fault: 'counts an update as a repair',
     worlds: 'clusters',
     file: EXECUTE,
-    find: 'if (update.altered) tracker',
-    replace: 'tracker',
+    find: 'if (updatesInPlace?.altered === true) tracker',
+    replace: 'if (updatesInPlace !== undefined) tracker',
   },
   {
     fault: 'does not count a restart in place',

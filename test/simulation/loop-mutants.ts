@@ -90,8 +90,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'forgets failures that are not over',
     file: PASS,
-    find: 'if (stable && hasFailures(',
-    replace: 'if (hasFailures(',
+    find: 'if (stable && (failures.length',
+    replace: 'if ((failures.length',
   },
   {
     fault: 'lets a follower act',
@@ -226,14 +226,14 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers plans beyond their time',
     file: PLANS,
-    find: 'present.now < validUntil(last.candidate, last.plan) &&',
-    replace: '',
+    find: ' && present.now < validUntil(last.candidate, last.plan);',
+    replace: ';',
   },
   {
     fault: 'remembers plans whatever the workloads are',
     file: 'src/reconciler/decide/facts/slot-facts.ts',
-    find: 'return present.every((fact, index) => {',
-    replace: 'return present.length > 0 || present.every((fact, index) => {',
+    find: 'return after.workloads.every((workload, index) =>',
+    replace: 'return after.workloads.length > 0 || after.workloads.every((workload, index) =>',
   },
   {
     fault: 'remembers plans of slots that are not at rest',

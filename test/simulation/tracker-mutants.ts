@@ -105,7 +105,7 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'takes an edit that also scales for one that only scales',
     file: 'src/reconciler/decide/facts/slot-edit.ts',
-    find: "isSameExcept(before, after, 'cluster') && ",
+    find: "isSameExcept(before.spec, after.spec, 'cluster') && ",
     replace: '',
   },
   {

@@ -62,8 +62,9 @@ export async function readClients(directory: string): Promise<readonly DrmClient
 
 async function readKfd(directory: string): Promise<number> {
   const names = (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('vram_'));
-  const found = await Promise.all(names.map(async (name) => parseKfdBytes(await readFile(join(directory, name), 'utf8').catch(() => ''))));
-  return found.reduce((sum, bytes) => sum + bytes, 0);
+  const found = await Promise.all(names.map(async (name) => await readFile(join(directory, name), 'utf8').catch(() => '')));
+  // In bytes, by GPU: drivers/gpu/drm/amd/amdkfd/kfd_process.c
+  return found.reduce((sum, text) => sum + (/^\d{1,15}$/.test(text.trim()) ? Number(text) : 0), 0);
 }
 
 async function readNvidia(ask: AskTool, pids: readonly number[]): Promise<number> {
@@ -120,7 +121,7 @@ function parseBytes(text: string): number | undefined {
 /** Dedicated memory: `vram` of amdgpu, `vram0` of xe, `local0` of i915. */
 const OWN = /^(?:vram|local)\d*$/;
 /** Evicted buffers, which are in use by the CPU only (amdgpu). */
-const OUTSIDE: ReadonlySet<string> = new Set(['cpu']);
+const OUTSIDE = 'cpu';
 
 /**
  * Counts each client once. Unified devices allocate host memory through the kernel, so no process shows it; for other
@@ -132,14 +133,9 @@ export function bytesOfClients(clients: readonly DrmClient[], devices: readonly 
     const names = [...bytes.keys()];
     const known = devices.find((device) => device.pciAddress !== undefined && device.pciAddress === pciAddress);
     const unified = known?.unified ?? !names.some((name) => OWN.test(name));
-    const counted = names.filter((name) => (unified ? !OUTSIDE.has(name) : OWN.test(name)));
+    const counted = names.filter((name) => (unified ? name !== OUTSIDE : OWN.test(name)));
     return sum + counted.reduce((all, name) => all + (bytes.get(name) ?? 0), 0);
   }, 0);
-}
-
-/** `/sys/class/kfd/kfd/proc/<pid>/vram_<gpu>`, in bytes. drivers/gpu/drm/amd/amdkfd/kfd_process.c */
-function parseKfdBytes(text: string): number {
-  return /^\d{1,15}$/.test(text.trim()) ? Number(text) : 0;
 }
 
 /** https://docs.nvidia.com/deploy/nvidia-smi/index.html */

@@ -123,7 +123,14 @@ async function readPci({ files, draft, keep }: Reading, directory: string): Prom
   const [classCode, vendor, device] = [await number('class'), await number('vendor'), await number('device')];
   if (vendor === undefined || device === undefined || pciKindOf(classCode, vendor, device) === undefined) return [];
   const amd = vendor === PCI_VENDOR.amd;
-  const kept = ['class', 'vendor', 'device', 'revision', 'vbnv', ...(amd ? ['product_name', ...versionFiles()] : [])];
+  const kept = [
+    'class',
+    'vendor',
+    'device',
+    'revision',
+    'vbnv',
+    ...(amd ? ['product_name', ...['major', 'minor', 'revision'].map((file) => `${IP_DISCOVERY}/${file}`)] : []),
+  ];
   await Promise.all(kept.map(async (file) => keep(`${directory}/${file}`)));
   const driver = await files.link(`${directory}/driver`);
   if (driver !== undefined) draft.links[`${directory}/driver`] = driver;
@@ -135,10 +142,6 @@ async function readPci({ files, draft, keep }: Reading, directory: string): Prom
   await Promise.all(tiles.flatMap((tile) => XE_MEMORY_FILES.map(async (file) => keep(`${directory}/${tile}/${file}`))));
   const levelFiles = amd ? AMDGPU_MEMORY_FILES.map((file) => `${directory}/${file}`) : [];
   return [{ vendor, device, revision: await number('revision'), levelFiles }];
-}
-
-function versionFiles(): readonly string[] {
-  return ['major', 'minor', 'revision'].map((file) => `${IP_DISCOVERY}/${file}`);
 }
 
 async function readRenderNodes(files: MachineFiles, draft: Draft): Promise<void> {
@@ -174,9 +177,7 @@ function pickProperties(text: string): string {
 }
 
 /** Drops the UUID of the GPU. */
-function pickModel(text: string): string {
-  return `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
-}
+const pickModel = (text: string): string => `${/^Model:.*$/m.exec(text)?.[0] ?? ''}\n`;
 
 const MAX_RECORDING_BYTES = 8 * 1024 * 1024;
 
@@ -197,17 +198,7 @@ export async function readRecording(file: string): Promise<Result<HardwareRecord
   );
 }
 
-/** Reads sysfs and `/proc`. Never throws: unreadable files count as missing. */
-
-interface MachineFiles {
-  /** The first 2 MiB; undefined if it cannot be read. */
-  text(path: string): Promise<string | undefined>;
-  /** Base name of the target. */
-  link(path: string): Promise<string | undefined>;
-  exists(path: string): Promise<boolean>;
-  /** The first 4,096 names; empty without such a directory. */
-  names(path: string): Promise<readonly string[]>;
-}
+type MachineFiles = ReturnType<typeof createMachineFiles>;
 
 /** The largest file, the list of PCI ids, has 1.4 MB. */
 const MAX_FILE_BYTES = 2 * 1024 * 1024;
@@ -216,17 +207,19 @@ const FIRST_BYTES = 4096;
 const CHUNK_BYTES = 64 * 1024;
 const MAX_NAMES = 4096;
 
-/** `root` replaces `/`, for tests. */
-export function createMachineFiles(root = '/'): MachineFiles {
+/** Reads sysfs and `/proc`. Never throws: unreadable files count as missing. `root` replaces `/`, for tests. */
+export function createMachineFiles(root = '/') {
   return {
-    text: (path) => readText(join(root, path)).catch(() => undefined),
-    link: (path) => readlink(join(root, path)).then(basename, () => undefined),
-    exists: (path) =>
+    /** The first 2 MiB. */
+    text: (path: string): Promise<string | undefined> => readText(join(root, path)).catch(() => undefined),
+    /** Base name of the target. */
+    link: (path: string) => readlink(join(root, path)).then(basename, () => undefined),
+    exists: (path: string) =>
       access(join(root, path)).then(
         () => true,
         () => false,
       ),
-    names: (path) =>
+    names: (path: string): Promise<readonly string[]> =>
       readdir(join(root, path)).then(
         (names) => names.slice(0, MAX_NAMES),
         () => [],

@@ -64,9 +64,7 @@ async function notBuilt(api: PodmanApi, { reference, imageId }: ImageReference, 
   return fail('stalled', 'ImageMissing', `${problem}; ${advice}`);
 }
 
-function shortId(id: string): string {
-  return id.replace(/^sha256:/, '').slice(0, 12);
-}
+const shortId = (id: string): string => id.replace(/^sha256:/, '').slice(0, 12);
 
 /** Returns whether the progress changed. Podman reports bytes once a second, but not the last ones. */
 function updateLayers(layers: Layers, line: z.output<typeof Line>): boolean {

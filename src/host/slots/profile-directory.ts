@@ -15,7 +15,7 @@ import type { SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { rewriteSlotText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { planSwitch, type FoundText, type FoundTexts, type PlannedSwitch } from './decide/plan-switch.ts';
-import { createProfileFiles, MOST_PROFILES, type FoundProfile, type NewText } from './profile-files.ts';
+import { createProfileFiles, MOST_PROFILES, type NewText } from './profile-files.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 
 export interface ProfileStoreOptions {
@@ -38,7 +38,10 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
 
   const plan = async (name: ProfileName, present: FoundTexts): Promise<(PlannedSwitch & Profile) | undefined> => {
     const found = await files.read(name);
-    return found && { name, ...withProblems(planSwitch(found.texts, present), found) };
+    if (found === undefined) return undefined;
+    const planned = planSwitch(found.texts, present);
+    const { problems } = found;
+    return { name, ...planned, ...(problems.length === 0 ? {} : { problems: [...problems, ...planned.problems], edits: [] }) };
   };
 
   return {
@@ -48,7 +51,8 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
       const profiles: ProfileSummary[] = [];
       for (const name of names) {
         const planned = await plan(name, present);
-        if (planned !== undefined) profiles.push(summaryOf(planned));
+        if (planned !== undefined)
+          profiles.push({ ...withoutEdits(planned), slots: planned.slots.map(({ name: slot, change }) => ({ name: slot, change })) });
         await breathe();
       }
       return { profiles, problems };
@@ -86,17 +90,7 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
   };
 }
 
-function withProblems(planned: PlannedSwitch, { problems }: FoundProfile): PlannedSwitch {
-  return problems.length === 0 ? planned : { ...planned, problems: [...problems, ...planned.problems], edits: [] };
-}
-
-function summaryOf({ name, slots, problems, resourceVersion }: Profile): ProfileSummary {
-  return { name, problems, resourceVersion, slots: slots.map((slot) => ({ name: slot.name, change: slot.change })) };
-}
-
-function withoutEdits({ name, slots, problems, resourceVersion }: Profile): Profile {
-  return { name, slots, problems, resourceVersion };
-}
+const withoutEdits = ({ name, slots, problems, resourceVersion }: Profile): Profile => ({ name, slots, problems, resourceVersion });
 
 function refuseSave(name: ProfileName, existing: ReadonlySet<string>, { onlyNew }: SaveOptions): SavedProfile | undefined {
   if (existing.has(name)) return onlyNew === true ? { kind: 'exists' } : undefined;

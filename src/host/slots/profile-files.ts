@@ -37,22 +37,8 @@ export interface NewText {
   readonly mode: number;
 }
 
-export interface ProfileFiles {
-  /** Sorted names, and problems with entries in `profiles/` that are not profiles. Never throws. */
-  names(): Promise<{ readonly names: readonly ProfileName[]; readonly problems: readonly SpecProblem[] }>;
-  /** Undefined if there is no such profile. Never throws. */
-  read(name: ProfileName): Promise<FoundProfile | undefined>;
-  /** Replaces the whole profile. `refuse` is called under the lock. Throws the system's error. */
-  write<Refusal>(
-    name: ProfileName,
-    texts: ReadonlyMap<SlotName, NewText>,
-    refuse: (existing: ReadonlySet<string>) => Refusal | undefined,
-  ): Promise<Refusal | { readonly created: boolean }>;
-  /** Returns false if there is no such profile. Removes a link, not its target. Throws the system's error. */
-  remove(name: ProfileName): Promise<boolean>;
-}
-
-export function createProfileFiles(directory: string): ProfileFiles {
+/** `read` and `names` never throw; the others throw the system's error. */
+export function createProfileFiles(directory: string) {
   const lock = createKeyedLock();
   const pathOf = (name: string): string => path.join(directory, name);
   const unfinished = (name: ProfileName, kind: 'new' | 'old'): string => pathOf(`.${name}.${randomUUID().slice(0, 8)}.${kind}`);
@@ -73,7 +59,8 @@ export function createProfileFiles(directory: string): ProfileFiles {
   };
 
   return {
-    async names() {
+    /** Sorted names, and problems with entries in `profiles/` that are not profiles. */
+    async names(): Promise<{ readonly names: readonly ProfileName[]; readonly problems: readonly SpecProblem[] }> {
       await ready();
       const problems: SpecProblem[] = [];
       const names: ProfileName[] = [];
@@ -92,11 +79,17 @@ export function createProfileFiles(directory: string): ProfileFiles {
       }
       return { names, problems };
     },
-    async read(name) {
+    /** Undefined if there is no such profile. */
+    async read(name: ProfileName): Promise<FoundProfile | undefined> {
       await ready();
       return await readProfile(pathOf(name));
     },
-    write: async (name, texts, refuse) =>
+    /** Replaces the whole profile. `refuse` is called under the lock. */
+    write: async <Refusal>(
+      name: ProfileName,
+      texts: ReadonlyMap<SlotName, NewText>,
+      refuse: (existing: ReadonlySet<string>) => Refusal | undefined,
+    ): Promise<Refusal | { readonly created: boolean }> =>
       await change(async (existing) => {
         const refusal = refuse(existing);
         if (refusal !== undefined) return refusal;
@@ -118,7 +111,8 @@ export function createProfileFiles(directory: string): ProfileFiles {
           throw error;
         }
       }),
-    remove: async (name) =>
+    /** Returns false if there is no such profile. Removes a link, not its target. */
+    remove: async (name: ProfileName): Promise<boolean> =>
       await change(async (existing) => {
         if (!existing.has(name)) return false;
         await refuseFile(pathOf(name));
@@ -214,6 +208,4 @@ async function readOne(at: string): Promise<FoundText | undefined> {
   return read && { path: at, ...read.file };
 }
 
-function problemAt(file: string, message: string): SpecProblem {
-  return { path: [], file, message };
-}
+const problemAt = (file: string, message: string): SpecProblem => ({ path: [], file, message });

@@ -35,9 +35,7 @@ export async function readSlotFiles(directory: string, { expected, ...reading }:
 }
 
 /** Names with a leading dot are temporary files; `.toml~`, `.toml.bak` and `.swp` do not end in `.toml`. */
-export function isSlotFileName(file: string): boolean {
-  return file.endsWith('.toml') && !file.startsWith('.');
-}
+export const isSlotFileName = (file: string): boolean => file.endsWith('.toml') && !file.startsWith('.');
 
 /** Found under another name than the listed one. Only the name is reported. */
 const MISNAMED: TextFile = { kind: 'unreadable', message: 'The file name is not valid UTF-8; rename it', line: 1, column: 1 };

@@ -180,12 +180,6 @@ async function readSlot(path: string, name: SlotName, log: SourceLog, disk: Disk
   }
 }
 
-interface ParsedSlotFiles {
-  readonly parsed: ReadonlyMap<SlotName, ParsedSlotText>;
-  /** Problems with file names. */
-  readonly problems: readonly SpecProblem[];
-}
-
 type ParsedFile = { readonly file: TextFile } & (
   | { readonly name: SlotName; readonly parsed: ParsedSlotText }
   | { readonly name: undefined; readonly problem: SpecProblem }
@@ -200,12 +194,10 @@ interface SlotFileParserOptions {
  * Parses each text once. The returned function must not run concurrently. Yields between slices, so that requests are
  * served.
  */
-export function createSlotFileParser(
-  directory: string,
-  { parse = parseSlotText, breather = createBreather }: SlotFileParserOptions = {},
-): (files: SlotFiles) => Promise<ParsedSlotFiles> {
+export function createSlotFileParser(directory: string, { parse = parseSlotText, breather = createBreather }: SlotFileParserOptions = {}) {
   let last: ReadonlyMap<string, ParsedFile> = new Map();
-  return async (files) => {
+  /** `problems`: those with file names. */
+  return async (files: SlotFiles) => {
     const breathe = breather();
     const next = new Map<string, ParsedFile>();
     for (const [fileName, file] of files) {

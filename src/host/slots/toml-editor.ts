@@ -15,7 +15,6 @@ import type {
   TextEdit,
   TextEdits,
 } from '../../schema/slot/slot-editor.ts';
-import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';
@@ -58,7 +57,8 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
       if (edited === undefined) return { kind: 'not-found' };
       if (!edited.ok) return { kind: 'invalid', problems: edited.problems };
       const checked = parseSlotText(name, edited.text, '');
-      if (!checked.ok) return { kind: 'invalid', problems: checked.problems.map(withoutPosition) };
+      // The position refers to an unsaved text.
+      if (!checked.ok) return { kind: 'invalid', problems: checked.problems.map(({ path, message }) => ({ path, message })) };
       const done: EditResult = { kind: 'done', created: text === undefined, slot: storedSlot(name, edited.text) };
       if (edits.dryRun === true || edited.text === text) return done;
       return (await save(directory, pathOf(name), text, edited.text)) ?? done;
@@ -88,9 +88,11 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
         if (edits.dryRun !== true) await rm(pathOf(name));
         return { kind: 'done', created: false, slot: storedSlot(name, text) };
       }),
-    putTexts: async (edits) => {
-      const locate = async (name: SlotName, before: string | undefined) => await locateFile(directory, pathOf(name), before !== undefined);
-      return await putTexts(edits, { lock, locate, readText, explain });
+    async putTexts(edits) {
+      // A fixed order avoids deadlocks.
+      const sorted = edits.toSorted((left, right) => (left.name < right.name ? -1 : 1));
+      const names = sorted.map(({ name }) => name);
+      return await holding(lock, names, async () => await stageAndCommit(directory, sorted, explain));
     },
   };
 }
@@ -144,14 +146,7 @@ function storedSlot(name: SlotName, text: string): StoredSlot {
   return { name, document: read.document, resourceVersion: versionOf(text) };
 }
 
-/** The position refers to an unsaved text. */
-function withoutPosition({ path, message }: SpecProblem): SpecProblem {
-  return { path, message };
-}
-
-function versionOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 16);
-}
+const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
 async function listSlots(directory: string): Promise<readonly SlotName[]> {
   const files = await readdir(directory).catch((): string[] => []);
@@ -167,30 +162,6 @@ async function readText(path: string): Promise<string | undefined> {
   return read.file.text;
 }
 
-interface PutTextsDeps {
-  /** Other edits of a slot wait. */
-  readonly lock: KeyedLock;
-  /** Throws the system's error. */
-  locate(
-    name: SlotName,
-    before: string | undefined,
-  ): Promise<{ readonly target: string; readonly options: WriteOptions } | { readonly kind: 'failed'; readonly message: string }>;
-  /** Undefined if there is no file. Throws if it cannot be read. */
-  readText(path: string): Promise<string | undefined>;
-  explain(name: SlotName, error: unknown): string;
-}
-
-/** Writes texts of several slots together: all are on disk before the first is put in place. */
-async function putTexts(edits: readonly TextEdit[], deps: PutTextsDeps): Promise<TextEdits> {
-  // A fixed order avoids deadlocks.
-  const sorted = edits.toSorted((left, right) => (left.name < right.name ? -1 : 1));
-  return await holding(
-    deps.lock,
-    sorted.map(({ name }) => name),
-    async () => await stageAndCommit(sorted, deps),
-  );
-}
-
 async function holding<T>(lock: KeyedLock, [name, ...rest]: readonly SlotName[], work: () => Promise<T>): Promise<T> {
   return name === undefined ? await work() : await lock(name, async () => await holding(lock, rest, work));
 }
@@ -201,25 +172,28 @@ interface Staged {
   readonly file: StagedFile;
 }
 
-async function stageAndCommit(edits: readonly TextEdit[], deps: PutTextsDeps): Promise<TextEdits> {
+type Explain = (name: SlotName, error: unknown) => string;
+
+/** Writes texts of several slots together: all are on disk before the first is put in place. */
+async function stageAndCommit(directory: string, edits: readonly TextEdit[], explain: Explain): Promise<TextEdits> {
   const staged: Staged[] = [];
   try {
     for (const edit of edits) {
       try {
-        const located = await deps.locate(edit.name, edit.before);
+        const located = await locateFile(directory, join(directory, `${edit.name}.toml`), edit.before !== undefined);
         if ('kind' in located) return located;
         staged.push({ edit, target: located.target, file: await stageFile(located.target, edit.text, located.options) });
       } catch (error) {
         if (codeOf(error) === 'ENOENT' && edit.before !== undefined) return { kind: 'conflict', name: edit.name };
-        return { kind: 'failed', message: deps.explain(edit.name, error) };
+        return { kind: 'failed', message: explain(edit.name, error) };
       }
     }
     // The lock does not stop text editors: compare as late as possible.
-    const presents = await Promise.all(staged.map(async ({ target }) => await deps.readText(target).catch(() => null)));
+    const presents = await Promise.all(staged.map(async ({ target }) => await readText(target).catch(() => null)));
     const changed = staged.find(({ edit }, index) => presents[index] !== edit.before);
     if (changed !== undefined) return { kind: 'conflict', name: changed.edit.name };
-    const failure = commitAll(staged, deps);
-    for (const directory of new Set(staged.map(({ target }) => dirname(target)))) await syncDirectory(directory);
+    const failure = commitAll(staged, explain);
+    for (const each of new Set(staged.map(({ target }) => dirname(target)))) await syncDirectory(each);
     return failure ?? { kind: 'done' };
   } finally {
     for (const { file } of staged) await file.discard();
@@ -227,7 +201,7 @@ async function stageAndCommit(edits: readonly TextEdit[], deps: PutTextsDeps): P
 }
 
 /** Synchronous, so that no pass of the loop reads a mix of new and old texts. */
-function commitAll(staged: readonly Staged[], { explain }: PutTextsDeps): TextEdits | undefined {
+function commitAll(staged: readonly Staged[], explain: Explain): TextEdits | undefined {
   const written: string[] = [];
   for (const { edit, file } of staged) {
     try {

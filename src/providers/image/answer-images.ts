@@ -3,7 +3,7 @@ import { ask, begin, keepImage, nextBytes, open, write } from '../translation-st
 import type { Steps, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import type { SavedImage } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
-import { base64, beginsAs, concat, encodePiece, endsAs, MAGIC_BYTES, textAround } from './decide/image-bytes.ts';
+import { base64, beginsAs, encodePiece, endsAs, MAGIC_BYTES, textAround } from './decide/image-bytes.ts';
 import type { ImageParameters } from './decide/image-parameters.ts';
 
 export const MOST_IMAGE_BYTES = 64 * 1024 * 1024;
@@ -62,7 +62,7 @@ function* answerInPieces(
     for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) {
       ({ text, rest } = encodePiece(rest, bytes));
       if (text !== '') yield* write(text);
-      last = concat(last.subarray(-MAGIC_BYTES), bytes);
+      last = Buffer.concat([last.subarray(-MAGIC_BYTES), bytes]);
     }
     if (!endsAs(outputFormat, last)) return imageFailed(NOT_AN_IMAGE);
     yield* write(`${base64(rest)}"}`);
@@ -76,7 +76,7 @@ function* firstBytes(): Steps<Uint8Array> {
   while (bytes.length < MAGIC_BYTES) {
     const more = yield* nextBytes();
     if (more === undefined) return bytes;
-    bytes = concat(bytes, more);
+    bytes = Buffer.concat([bytes, more]);
   }
   return bytes;
 }

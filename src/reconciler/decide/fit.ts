@@ -83,9 +83,7 @@ function roomOf(pool: MemoryPool | undefined): number {
   return pool?.budgetBytes === undefined ? Number.POSITIVE_INFINITY : pool.budgetBytes - pool.othersBytes;
 }
 
-function withContext(spec: SlotSpec, context: number): SlotSpec {
-  return { ...spec, model: { ...spec.model, context } };
-}
+const withContext = (spec: SlotSpec, context: number): SlotSpec => ({ ...spec, model: { ...spec.model, context } });
 
 /** Models that draw or speak need the same memory with any context. */
 function dependsOnContext({ spec, estimate }: FitQuestion): boolean {
@@ -106,8 +104,6 @@ function findLargestContext(question: FitQuestion): number | undefined {
   return low === 0 ? undefined : low * CONTEXT_STEP;
 }
 
-/** The answer to whether a model fits, in words. Pure. */
-
 interface FitWords {
   readonly model: string;
   /** Requested context in tokens; undefined: the model's own. */
@@ -115,6 +111,7 @@ interface FitWords {
   readonly backend: string;
 }
 
+/** The answer in words. */
 export function explainFit(
   { model, context, backend }: FitWords,
   { fits, fitsNow, decisive, largestContext, dependsOnContext }: Fit,
@@ -135,9 +132,7 @@ export function explainFit(
   return `"${model}" does not fit${size} on "${backend}": ${needs}, and ${room}. ${advice}`;
 }
 
-function placeText({ pool }: PoolShare): string {
-  return pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`;
-}
+const placeText = ({ pool }: PoolShare): string => (pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`);
 
 function promisedText({ promisedBytes }: PoolShare): string {
   return promisedBytes === 0 ? '' : `, of which slots have ${formatSize(promisedBytes)} now`;

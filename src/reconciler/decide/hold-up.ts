@@ -13,6 +13,7 @@ import { viewWithoutTemplate, type SlotView, type WorkloadView } from './facts/v
 import type { inspect } from './inspect.ts';
 import { heldUpConditions, unknownConditions } from './outcome/conditions.ts';
 import { refuseForever, refuseStalled, targetsOf } from './rules/admission.ts';
+import { deriveState, stateFactsOf } from './rules/derive-state.ts';
 import type { Admission } from '../board.ts';
 import type { DesiredSlot } from '../ports.ts';
 
@@ -35,18 +36,11 @@ export function holdUp(view: SlotView, last: Decision | undefined, problem: stri
     admission: targets.length > 0 ? { kind: 'open' } : (refuseForever(view) ?? refuseStalled(slot.name, because)),
     targets,
     serving: serving?.fact.id,
-    draining: [],
-    memory: undefined,
+    ...nothingUnderWay(view),
     memoryBytes: last?.memoryBytes,
     revision: last?.revision,
     servedModel: last?.servedModel,
     capabilities: lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
-    nextAttemptAt: undefined,
-    lastFailure: view.failures.at(-1),
-    waitsFor: [],
-    progress: undefined,
-    stable: false,
-    drift: [],
     waitingReason: undefined,
     replicas: serving?.fact.replicas,
   };
@@ -92,17 +86,27 @@ function isStillServing({ fact, alive }: WorkloadView, last: Decision | undefine
   return served && alive && fact.phase === 'running' && fact.endpoints.length > 0;
 }
 
+/** What is the same for every slot about which nothing is decided. */
+function nothingUnderWay({ failures }: SlotView) {
+  const nothing = {
+    draining: [],
+    memory: undefined,
+    nextAttemptAt: undefined,
+    waitsFor: [],
+    progress: undefined,
+    stable: false,
+    drift: [],
+  };
+  return { ...nothing, lastFailure: failures.at(-1) };
+}
+
 /** One that the table of moves allows after any other. */
-function stateOf({ workloads }: SlotView, serving: WorkloadView | undefined): SlotState {
-  if (serving !== undefined) return serving.inFlight > 0 ? 'serving' : serving.used ? 'idle' : 'ready';
-  const phases = new Set(workloads.filter(({ alive }) => alive).map(({ fact }) => fact.phase));
-  if (phases.has('running')) return 'warming';
-  if (phases.has('created')) return 'starting';
-  return workloads.some(({ fact }) => fact.phase !== 'exited') ? 'unloading' : 'offline';
+function stateOf(view: SlotView, serving: WorkloadView | undefined): SlotState {
+  const facts = stateFactsOf(view, { serving, starting: undefined, draining: [] });
+  return deriveState({ ...facts, fetching: false, applying: false, pulling: false });
 }
 
 /** The plan while the runtime is unreachable: no actions, and requests continue to go where they went before. Pure. */
-
 export function planUnreachable(views: readonly SlotView[], published: Observed['published'], why: string): Plan {
   const decisions = new Map(views.map((view) => [view.slot.name, decide(view, published.get(view.slot.name)?.decision, why)]));
   return { actions: [], decisions, orphans: new Map(), wakeAt: undefined };
@@ -121,17 +125,10 @@ function decide(view: SlotView, last: Decision | undefined, why: string): Decisi
     conditions: unknownConditions(view, message),
     admission: refused ?? admissionBefore(slot, last),
     ...(refused === undefined ? {} : { targets: [] }),
-    draining: [],
-    memory: undefined,
+    ...nothingUnderWay(view),
     memoryBytes: template?.memoryBytes,
     revision: template?.revision,
     capabilities: template?.capabilities ?? last?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
-    nextAttemptAt: undefined,
-    lastFailure: view.failures.at(-1),
-    waitsFor: [],
-    progress: undefined,
-    stable: false,
-    drift: [],
     replicas: undefined,
   };
 }

@@ -29,9 +29,7 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
   });
 }
 
-function isStart(action: Action): action is Start {
-  return action.name === 'apply' && action.args.updatesInPlace === undefined;
-}
+const isStart = (action: Action): action is Start => action.name === 'apply' && action.args.updatesInPlace === undefined;
 
 function poolsOf({ desired }: Case): readonly MemoryPool[] {
   const unknown = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
@@ -67,19 +65,16 @@ function heldBytes(facts: Case, bytesOf: (memory: PoolBytes) => number): number 
     const assumed = bytesOf({ [HOST]: leastOf(name, facts) });
     for (const workload of workloads) {
       const { memory } = facts.observed.histories.get(workload.id)?.origin ?? {};
-      if (isHolding(workload)) bytes += memory === undefined ? assumed : bytesOf(memory);
+      if (workload.phase !== 'exited') bytes += memory === undefined ? assumed : bytesOf(memory);
     }
   }
   return bytes;
 }
 
-function isHolding({ phase }: ObservedWorkload): boolean {
-  return phase !== 'exited';
-}
-
-/** Whether a workload must not be stopped, from the facts alone: part of `inspect`, not of the planner. Pure. */
-
-/** Its slot wants it, it is what the slot asks for, it passes its probes, and no other workload could do its work. */
+/**
+ * Whether a workload must not be stopped: its slot wants it, it is what the slot asks for, it passes its probes, and no
+ * other workload could do its work.
+ */
 export function isNeeded(workload: ObservedWorkload, facts: Case): boolean {
   const slot = facts.desired.slots.get(workload.slot);
   if (slot === undefined || !isWanted(slot, facts) || !isCurrentAndPassing(workload, slot, facts)) return false;

@@ -118,9 +118,7 @@ function hasNoHistory({ failures, repairs, workloads }: SlotView): boolean {
 }
 
 /** The slot neither waits for others nor takes anything from what they share. */
-function isIndependent({ start, waitsFor, draining }: Roles): boolean {
-  return !start && waitsFor === undefined && draining.length === 0;
-}
+const isIndependent = ({ start, waitsFor, draining }: Roles): boolean => !start && waitsFor === undefined && draining.length === 0;
 
 /** During a swap the old workload serves its model; the present one keeps its model if the files become unusable. */
 function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles): ModelFacts | undefined {
@@ -180,6 +178,4 @@ function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { star
   ].filter((at) => at > now && Number.isFinite(at));
 }
 
-function untilOf(gate: Gate): number | readonly never[] {
-  return gate.kind === 'waiting' ? (gate.until ?? []) : [];
-}
+const untilOf = (gate: Gate): number | readonly never[] => (gate.kind === 'waiting' ? (gate.until ?? []) : []);

@@ -78,13 +78,11 @@ export function rememberBackends(): typeof giveBackend {
   };
 }
 
-export interface RememberedTemplating extends Templating {
+/** The same, computed once for as long as the inputs are the same: with 2,000 slots, most of what a pass would cost. */
+export function rememberTemplating({ templateOf, compare }: Templating): Templating & {
   /** Forgets slots and workloads that are gone. */
   keepOnly(slots: ReadonlyMap<SlotName, unknown>, workloads: readonly ObservedWorkload[]): void;
-}
-
-/** The same, computed once for as long as the inputs are the same: with 2,000 slots, most of what a pass would cost. */
-export function rememberTemplating({ templateOf, compare }: Templating): RememberedTemplating {
+} {
   const templates = createMemo<SlotName, Parameters<typeof templateOf>, Template | undefined>(templateOf);
   const comparisons = createMemo<WorkloadId, Parameters<typeof compare>, ReturnType<typeof compare>>(compare);
   return {

@@ -65,15 +65,10 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
 
 const NO_WORKLOADS: readonly ObservedWorkload[] = [];
 
-interface FactsInput {
-  readonly seen: Observation;
+interface FactsInput extends Pick<TrackInput, 'seen' | 'traffic' | 'traits' | 'published' | 'now'> {
   /** The models as the store last showed them. */
   readonly models: Awaited<ReturnType<ModelStore['observe']>>;
-  readonly traffic: ReturnType<Traffic['read']>;
-  readonly traits: RuntimeTraits;
   readonly leads: boolean;
-  readonly published: Observed['published'];
-  readonly now: number;
 }
 
 export function observedFacts(tracker: Tracker, { seen, models, traffic, traits, leads, published, now }: FactsInput): Observed {

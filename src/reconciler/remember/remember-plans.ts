@@ -8,7 +8,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { isSameValue, reuse } from '../../schema/words/same-value.ts';
 import type { Gathered, SharedFacts } from '../decide/facts/gather.ts';
-import { sourcesOf, stillHolds, type SlotSources } from '../decide/facts/slot-facts.ts';
+import { hasSameFacts, slotFactsOf } from '../decide/facts/slot-facts.ts';
 import { PLAN_STEPS, type PlanSteps } from '../decide/plan.ts';
 import { withVerdict, type SlotPlan } from '../decide/plan-slot.ts';
 import type { Candidate } from '../decide/rules/candidate.ts';
@@ -17,22 +17,18 @@ import { wantedUntil } from '../decide/rules/wanted.ts';
 import { forgetOthers } from '../../platform/memo.ts';
 import type { ObservedWorkload } from '../ports.ts';
 
-export interface RememberedSteps {
-  readonly steps: PlanSteps;
-  /** Forgets slots that are gone. */
-  keepOnly(slots: ReadonlyMap<SlotName, unknown>): void;
-}
-
 interface Remembered {
-  /** What the candidate was made of, or what was found to be the same since. */
-  sources: SlotSources;
   readonly candidate: Candidate;
   /** Undefined until it is made, and where the slot is not at rest. */
   readonly plan: SlotPlan | undefined;
 }
 
 /** `steps`: what computes a step where nothing is remembered. */
-export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
+export function rememberSteps(steps: PlanSteps = PLAN_STEPS): {
+  readonly steps: PlanSteps;
+  /** Forgets slots that are gone. */
+  keepOnly(slots: ReadonlyMap<SlotName, unknown>): void;
+} {
   const remembered = new Map<SlotName, Remembered>();
   let gathered: Gathered | undefined;
   let shared: { readonly args: Parameters<PlanSteps['shareMemory']>; readonly shares: MemoryShares } | undefined;
@@ -44,18 +40,11 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
       },
       consider(read, present) {
         const last = remembered.get(read.name);
-        const slot = reuse(last?.sources.slot, read);
-        const sources = sourcesOf(slot, present);
-        if (
-          last?.plan !== undefined &&
-          present.now < validUntil(last.candidate, last.plan) &&
-          stillHolds(last.candidate.facts, last.sources, sources, present)
-        ) {
-          last.sources = sources;
-          return last.candidate;
-        }
+        const slot = reuse(last?.candidate.facts.slot, read);
+        const holds = last?.plan !== undefined && present.now < validUntil(last.candidate, last.plan);
+        if (holds && hasSameFacts(last.candidate.facts, slotFactsOf(slot, present))) return last.candidate;
         const candidate = withClaim(steps.consider(slot, present), last?.candidate.claim);
-        remembered.set(slot.name, { sources, candidate, plan: undefined });
+        remembered.set(slot.name, { candidate, plan: undefined });
         return candidate;
       },
       shareMemory(claims, pools) {
@@ -73,7 +62,7 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): RememberedSteps {
         const present =
           isOld && gathered !== undefined ? withClaim(steps.consider(candidate.view.slot, gathered), candidate.claim) : candidate;
         const plan = known ?? steps.planSlot(present, verdict, allocation);
-        remembered.set(present.view.slot.name, { sources: last.sources, candidate: present, plan: plan.atRest ? plan : undefined });
+        remembered.set(present.view.slot.name, { candidate: present, plan: plan.atRest ? plan : undefined });
         return plan;
       },
     },

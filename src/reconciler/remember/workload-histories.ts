@@ -2,7 +2,6 @@
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { Origin } from '../decide/facts/actions.ts';
 import {
-  countUpdate,
   mergeProbe,
   mergeSeen,
   newHistory,
@@ -17,28 +16,7 @@ export interface Vanished {
   readonly slot: SlotName;
 }
 
-export interface WorkloadHistories {
-  readonly all: ReadonlyMap<WorkloadId, TrackedHistory>;
-  /** Everything that was started before this call shows in the next observation. */
-  beginObservation(): void;
-  /** Merges an observation, forgets workloads that are gone, and returns those not expected to go. */
-  observe(
-    seen: readonly SeenWorkload[],
-    originOf: (seen: SeenWorkload) => Origin | undefined,
-    isStopping: (id: WorkloadId) => boolean,
-    now: number,
-  ): readonly Vanished[];
-  /** Records since when these workloads are drained; of all others, that they are not, unless `isStopping`. */
-  markDraining(draining: ReadonlySet<WorkloadId>, isStopping: (id: WorkloadId) => boolean, now: number): void;
-  started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void;
-  updatedInPlace(id: WorkloadId, generation: number, now: number): void;
-  stopBegun(id: WorkloadId): void;
-  stopFailed(id: WorkloadId, message: string, now: number): void;
-  exitNoted(id: WorkloadId, exitId: string): void;
-  probed(id: WorkloadId, result: ProbeResult, now: number): void;
-}
-
-export function createWorkloadHistories(): WorkloadHistories {
+export function createWorkloadHistories() {
   const all = new Map<WorkloadId, TrackedHistory>();
   const change = (id: WorkloadId, part: (before: TrackedHistory) => Partial<TrackedHistory>): void => {
     const before = all.get(id);
@@ -46,10 +24,17 @@ export function createWorkloadHistories(): WorkloadHistories {
   };
   return {
     all,
-    beginObservation() {
+    /** Everything that was started before this call shows in the next observation. */
+    beginObservation(): void {
       for (const [id, { fresh }] of all) if (fresh) change(id, () => ({ fresh: false }));
     },
-    observe(seen, originOf, isStopping, now) {
+    /** Merges an observation, forgets workloads that are gone, and returns those not expected to go. */
+    observe(
+      seen: readonly SeenWorkload[],
+      originOf: (seen: SeenWorkload) => Origin | undefined,
+      isStopping: (id: WorkloadId) => boolean,
+      now: number,
+    ): readonly Vanished[] {
       const ids = new Set(seen.map(({ id }) => id));
       const vanished: Vanished[] = [];
       for (const [id, { slot, expectedToGo, fresh }] of all) {
@@ -63,21 +48,25 @@ export function createWorkloadHistories(): WorkloadHistories {
       }
       return vanished;
     },
-    markDraining(draining, isStopping, now) {
+    /** Records since when these workloads are drained; of all others, that they are not, unless `isStopping`. */
+    markDraining(draining: ReadonlySet<WorkloadId>, isStopping: (id: WorkloadId) => boolean, now: number): void {
       for (const [id, { drainingSince }] of all) {
         if (draining.has(id)) {
           if (drainingSince === undefined) change(id, () => ({ drainingSince: now }));
         } else if (drainingSince !== undefined && !isStopping(id)) change(id, () => ({ drainingSince: undefined }));
       }
     },
-    started(id, slot, origin, now) {
+    started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void {
       if (!all.has(id)) all.set(id, { ...newHistory(slot, origin, now), fresh: true });
     },
-    updatedInPlace: (id, generation, now) => change(id, ({ updates }) => ({ updates: countUpdate(updates, generation, now) })),
-    stopBegun: (id) => change(id, () => ({ expectedToGo: true })),
-    stopFailed: (id, message, now) =>
+    updatedInPlace: (id: WorkloadId, generation: number, now: number) =>
+      change(id, ({ updates: before }) => ({
+        updates: { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now },
+      })),
+    stopBegun: (id: WorkloadId) => change(id, () => ({ expectedToGo: true })),
+    stopFailed: (id: WorkloadId, message: string, now: number) =>
       change(id, ({ stops }) => ({ stops: { failures: (stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false })),
-    exitNoted: (id, exitId) => change(id, () => ({ notedExit: exitId })),
-    probed: (id, result, now) => change(id, ({ probe }) => ({ probe: mergeProbe(probe, result, now) })),
+    exitNoted: (id: WorkloadId, exitId: string) => change(id, () => ({ notedExit: exitId })),
+    probed: (id: WorkloadId, result: ProbeResult, now: number) => change(id, ({ probe }) => ({ probe: mergeProbe(probe, result, now) })),
   };
 }

@@ -72,6 +72,12 @@ export const FileMode = z.int().min(0).max(0o777);
 /** User or group, with the limits of Linux. */
 export const NumericId = z.int().min(0).max(2_147_483_647);
 
+/** A part that may be left out. */
+export const optional = <Type extends z.ZodType>(meaning: string, type: Type) => type.optional().describe(meaning);
+
+/** A table that may be left out, with these keys and no others. */
+export const table = <Shape extends z.ZodRawShape>(meaning: string, shape: Shape) => optional(meaning, z.strictObject(shape));
+
 /** A table with keys of the user's choice; API servers need a bound to estimate the cost of validation rules. */
 export function boundedRecord<Value extends z.ZodType>(value: Value, entries: number) {
   return z
@@ -90,12 +96,12 @@ export const LabelKey = z.string().min(1).max(317).regex(new RegExp(LABEL_KEY_PA
 const Expression = z.strictObject({
   key: LabelKey.describe('Key of the label'),
   operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared'),
-  values: z.array(LabelValue).max(50).optional().describe('Values, for "In" and "NotIn"'),
+  values: optional('Values, for "In" and "NotIn"', z.array(LabelValue).max(50)),
 });
 
 export const LabelSelector = z.strictObject({
-  matchLabels: boundedRecord(LabelValue, 32).optional().describe('Labels that an object must have'),
-  matchExpressions: z.array(Expression).max(20).optional().describe('Further conditions on the labels of an object'),
+  matchLabels: optional('Labels that an object must have', boundedRecord(LabelValue, 32)),
+  matchExpressions: optional('Further conditions on the labels of an object', z.array(Expression).max(20)),
 });
 
 /** Labels and annotations on every object that the service creates, the same for containers and in a cluster. */
@@ -126,41 +132,5 @@ export const CONTROLLER_LEASE = 'svc-controller';
 export const POD_CONTAINERS = ['server', 'model'] as const;
 export type PodContainer = (typeof POD_CONTAINERS)[number];
 
-/** Kinds of volumes that users may add. Exactly one is set for each volume. */
-export const VOLUME_SOURCES = [
-  'secret',
-  'configMap',
-  'emptyDir',
-  'persistentVolumeClaim',
-  'projected',
-  'csi',
-  'ephemeral',
-  'nfs',
-  'hostPath',
-] as const;
-/** Kinds of sources of a projected volume. Exactly one is set for each source. */
-export const PROJECTED_SOURCES = ['secret', 'configMap', 'serviceAccountToken'] as const;
-/** Sources of a variable. Exactly one is set. */
-export const VARIABLE_SOURCES = ['secretKeyRef', 'configMapKeyRef', 'fieldRef', 'resourceFieldRef'] as const;
-/** Secrets or ConfigMaps whose values all become variables. Exactly one is set. */
-export const VARIABLES_SOURCES = ['secretRef', 'configMapRef'] as const;
 export const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
-
-/** Volumes of the controller: models, scratch space, and directories and devices of the node. */
-export const OWN_VOLUME_PATTERN = '^(models|tmp|(mount|device)-[0-9]+)$';
-/** Mount paths of the controller; users may mount below `/tmp`. */
-export const OWN_MOUNT_PATTERN = '^/*(tmp/*)?$|^/+models(/.*)?$';
-/** Labels and annotations of the controller. */
-export const OWN_KEY_PREFIX = `${LABEL_PREFIX}/`;
-export const OWN_KEYS = [
-  'app.kubernetes.io/managed-by',
-  'app.kubernetes.io/instance',
-  'kubectl.kubernetes.io/default-container',
-  'cdi.k8s.io/svc',
-] as const;
-/** Extended resources that stand for a GPU unless `SVC_GPU_RESOURCES` names others. */
-export const GPU_RESOURCES = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
-const EXTENDED_RESOURCE = '[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?';
-export const EXTENDED_RESOURCE_PATTERN = `^${EXTENDED_RESOURCE}$`;
-/** Names of resources: Kubernetes' own, and extended ones with a domain. */
-export const RESOURCE_NAME_PATTERN = `^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMG]i|${EXTENDED_RESOURCE})$`;
+export const EXTENDED_RESOURCE = '[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?';

@@ -1,23 +1,42 @@
 /** Rules about the overlay of a slot's pods that its schema cannot express, for zod and for CEL. */
-import {
-  LABEL_KEY_PATTERN,
-  GPU_RESOURCES,
-  OWN_KEY_PREFIX,
-  OWN_KEYS,
-  OWN_MOUNT_PATTERN,
-  OWN_VOLUME_PATTERN,
-  POD_CONTAINERS,
-  PROJECTED_SOURCES,
-  RESOURCE_NAME_PATTERN,
-  VARIABLE_SOURCES,
-  VARIABLES_SOURCES,
-  VOLUME_SOURCES,
-  tableAt,
-  tablesAt,
-  type PodContainer,
-} from './kube-fields.ts';
+import { EXTENDED_RESOURCE, LABEL_KEY_PATTERN, LABEL_PREFIX, POD_CONTAINERS, tableAt, tablesAt, type PodContainer } from './kube-fields.ts';
 
 type Table = Readonly<Record<string, unknown>>;
+
+/** Kinds of volumes that users may add. Exactly one is set for each volume. */
+const VOLUME_SOURCES = [
+  'secret',
+  'configMap',
+  'emptyDir',
+  'persistentVolumeClaim',
+  'projected',
+  'csi',
+  'ephemeral',
+  'nfs',
+  'hostPath',
+] as const;
+/** Kinds of sources of a projected volume. Exactly one is set for each source. */
+const PROJECTED_SOURCES = ['secret', 'configMap', 'serviceAccountToken'] as const;
+/** Sources of a variable. Exactly one is set. */
+const VARIABLE_SOURCES = ['secretKeyRef', 'configMapKeyRef', 'fieldRef', 'resourceFieldRef'] as const;
+/** Secrets or ConfigMaps whose values all become variables. Exactly one is set. */
+const VARIABLES_SOURCES = ['secretRef', 'configMapRef'] as const;
+/** Volumes of the controller: models, scratch space, and directories and devices of the node. */
+const OWN_VOLUME_PATTERN = '^(models|tmp|(mount|device)-[0-9]+)$';
+/** Mount paths of the controller; users may mount below `/tmp`. */
+const OWN_MOUNT_PATTERN = '^/*(tmp/*)?$|^/+models(/.*)?$';
+/** Labels and annotations of the controller. */
+const OWN_KEY_PREFIX = `${LABEL_PREFIX}/`;
+const OWN_KEYS = [
+  'app.kubernetes.io/managed-by',
+  'app.kubernetes.io/instance',
+  'kubectl.kubernetes.io/default-container',
+  'cdi.k8s.io/svc',
+] as const;
+/** Extended resources that stand for a GPU unless `SVC_GPU_RESOURCES` names others. */
+const GPU_RESOURCES = ['nvidia.com/gpu', 'amd.com/gpu'] as const;
+/** Names of resources: Kubernetes' own, and extended ones with a domain. */
+const RESOURCE_NAME_PATTERN = `^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMG]i|${EXTENDED_RESOURCE})$`;
 
 /** One rule about a table in a slot's document, in two forms. */
 export interface SlotRule {

@@ -16,8 +16,7 @@ export function celKnowsProvider(model: string, listOf: (ids: readonly string[])
   return `${model}.endsWith('${GGUF_ENDING}') || ${model} in ${listOf(Object.keys(PROVIDER_OF_MODEL))}`;
 }
 
-/** File names of split GGUF models: on the Hub, in other tools' directories, and in the store. Pure. */
-
+/** Split GGUF models have these file names on the Hub, in other tools' directories, and in the store. */
 const SHARD = /-(\d{5})-of-(\d{5})\.gguf$/i;
 
 /** Returns the file names of all shards of a split model, or just the given name if the model is not split. */
@@ -30,6 +29,4 @@ export function shardNames(name: string): readonly string[] {
 }
 
 /** Returns the name of a GGUF file without its number as a shard and its ending. */
-export function ggufStem(name: string): string {
-  return name.replace(SHARD, '').replace(/\.gguf$/i, '');
-}
+export const ggufStem = (name: string): string => name.replace(SHARD, '').replace(/\.gguf$/i, '');

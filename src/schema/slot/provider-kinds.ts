@@ -40,8 +40,6 @@ export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, ProviderKind>> = 
 
 export const BUILT_IN_SLOTS = Object.keys(DEFAULT_PROVIDER_OF_SLOT);
 
-/** What models are for, as the catalogue sorts them. Pure. */
-
 /** The provider that serves the models of each kind, unless an entry names another one. */
 export const PROVIDER_OF_MODEL_KIND = {
   chat: 'gguf',

@@ -64,7 +64,6 @@ export interface SlotTextEditor {
 }
 
 /** Applies a JSON merge patch (RFC 7396): merges objects, `null` removes a key, other values replace. */
-
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isTable(patch)) return patch;
   const merged = new Map(isTable(target) ? Object.entries(target) : []);

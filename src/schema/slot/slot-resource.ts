@@ -1,5 +1,6 @@
 /** The SlotSpec resource: the document of a slot as a Kubernetes object, and the schema of its status. */
 import { z } from 'zod';
+import { optional } from '../pod/kube-fields.ts';
 import { isTable } from '../words/key-case.ts';
 import { SlotName } from '../words/names.ts';
 import { CONDITION_TYPES, CRASH_KINDS, SLOT_STATES } from '../status/slot-status.ts';
@@ -57,9 +58,7 @@ export function fromResource(resource: unknown): FromResource {
   return { ok: true, name: name.data, document: resource['spec'], dropped };
 }
 
-function refuse(path: SpecProblem['path'], message: string): FromResource {
-  return { ok: false, problems: [{ path, message }] };
-}
+const refuse = (path: SpecProblem['path'], message: string): FromResource => ({ ok: false, problems: [{ path, message }] });
 
 const ConditionOfResource = z.object({
   type: z
@@ -67,7 +66,7 @@ const ConditionOfResource = z.object({
     .max(316)
     .describe(`Type of the condition: ${CONDITION_TYPES.join(', ')}`),
   status: z.enum(['True', 'False', 'Unknown']).describe('Status of the condition: True, False or Unknown'),
-  observedGeneration: z.int().min(0).optional().describe('Generation of the spec that the condition was computed from'),
+  observedGeneration: optional('Generation of the spec that the condition was computed from', z.int().min(0)),
   lastTransitionTime: z.iso.datetime().describe('Time of the last change of the status'),
   reason: z.string().min(1).max(1024).describe('Machine-readable reason in CamelCase'),
   message: z.string().max(32_768).describe('Human-readable explanation'),
@@ -94,42 +93,34 @@ const LastGood = z.object({
 
 /** Schema of the `status` subresource, which the controller writes. */
 export const SlotResourceStatus = z.object({
-  state: z.enum(SLOT_STATES).optional().describe('Lifecycle state of the slot'),
-  summary: Summary.optional().describe('Why the slot is as it is, in short, for "kubectl get"'),
-  observedGeneration: z
-    .int()
-    .min(-1)
-    .optional()
-    .describe('Generation of the spec that this status was computed from; -1 until a controller has looked at the slot'),
-  conditions: z.array(ConditionOfResource).optional().describe('Conditions of the slot, in the form that kstatus and GitOps tools read'),
-  provider: z.string().optional().describe('Provider that serves the slot'),
-  backend: z.string().optional().describe('Backend that the server computes with; absent while none answers'),
-  model: z.string().optional().describe('Model that answers now; while none does, the model in the spec'),
-  endpoint: z.string().optional().describe('Address of the model server inside the cluster'),
-  memoryBytes: z.int().min(0).optional().describe('Memory that admission counts for the slot, in bytes'),
-  restarts: z.int().min(0).max(2_147_483_647).optional().describe('Number of restarts since the first start of this generation'),
-  since: z.iso.datetime().optional().describe('Time since which the slot is in this state'),
-  failures: z
-    .array(FailureOfResource)
-    .optional()
-    .describe(
-      'Failures since the last edit other than of replicas that count towards a crash loop, oldest first. The next leader counts on from them',
-    ),
-  failedSpec: z
-    .string()
-    .max(64)
-    .optional()
-    .describe('Hash of the spec that the failures belong to, without its replicas: autoscalers do not end a crash loop'),
-  replicas: z
-    .int()
-    .min(0)
-    .max(2_147_483_647)
-    .optional()
-    .describe('Number of pods of the workload that answers, or of the one that is to answer'),
-  readyReplicas: z.int().min(0).max(2_147_483_647).optional().describe('Number of pods that answer'),
-  selector: z.string().optional().describe('Label selector of exactly these pods, for autoscalers'),
-  lastGood: LastGood.optional().describe(
+  state: optional('Lifecycle state of the slot', z.enum(SLOT_STATES)),
+  summary: optional('Why the slot is as it is, in short, for "kubectl get"', Summary),
+  observedGeneration: optional(
+    'Generation of the spec that this status was computed from; -1 until a controller has looked at the slot',
+    z.int().min(-1),
+  ),
+  conditions: optional('Conditions of the slot, in the form that kstatus and GitOps tools read', z.array(ConditionOfResource)),
+  provider: optional('Provider that serves the slot', z.string()),
+  backend: optional('Backend that the server computes with; absent while none answers', z.string()),
+  model: optional('Model that answers now; while none does, the model in the spec', z.string()),
+  endpoint: optional('Address of the model server inside the cluster', z.string()),
+  memoryBytes: optional('Memory that admission counts for the slot, in bytes', z.int().min(0)),
+  restarts: optional('Number of restarts since the first start of this generation', z.int().min(0).max(2_147_483_647)),
+  since: optional('Time since which the slot is in this state', z.iso.datetime()),
+  failures: optional(
+    'Failures since the last edit other than of replicas that count towards a crash loop, oldest first. The next leader counts on from them',
+    z.array(FailureOfResource),
+  ),
+  failedSpec: optional(
+    'Hash of the spec that the failures belong to, without its replicas: autoscalers do not end a crash loop',
+    z.string().max(64),
+  ),
+  replicas: optional('Number of pods of the workload that answers, or of the one that is to answer', z.int().min(0).max(2_147_483_647)),
+  readyReplicas: optional('Number of pods that answer', z.int().min(0).max(2_147_483_647)),
+  selector: optional('Label selector of exactly these pods, for autoscalers', z.string()),
+  lastGood: optional(
     'The newest valid spec. It stays in force while a newer one is invalid, also when controllers are restarted',
+    LastGood,
   ),
 });
 export type SlotResourceStatus = z.output<typeof SlotResourceStatus>;

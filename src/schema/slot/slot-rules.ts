@@ -3,8 +3,9 @@
  * `holds`; an API server checks SlotSpecs with the equivalent `cel`. Rules that need the slot's name or provider are
  * where those are resolved.
  */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
+import { optional } from '../pod/kube-fields.ts';
 import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, type SlotRule } from '../pod/pod-rules.ts';
 
 export const SLOT_RULES: readonly SlotRule[] = [
@@ -86,18 +87,16 @@ export function rulesAt(path: string): (value: unknown, context: z.RefinementCtx
   };
 }
 
+/** A list that may be left out, of at most `most` entries, with the rules of its path. */
+export const list = <Type extends z.ZodType>(meaning: string, type: Type, most: number, path: string) =>
+  optional(meaning, z.array(type).max(most).superRefine(rulesAt(path)));
+
 /** Returns the indexes of the entries that have the same keys as an earlier one. */
 function repeatedEntries(value: unknown, keys: readonly string[]): readonly number[] {
   if (!Array.isArray(value) || keys.length === 0) return [];
   const names = value.map((entry) => JSON.stringify(keys.map((key) => (isTable(entry) ? entry[key] : undefined))));
   return names.flatMap((name, index) => (names.indexOf(name) < index ? [index] : []));
 }
-
-/**
- * Names that clients may send and that more than one slot claims. Requests still go somewhere: to the slot of that
- * name, or to any of those that are ready. Two slots with the same model are no conflict, and a slot that is not
- * enabled takes part in none. Pure.
- */
 
 export interface NamedSlot {
   readonly name: string;
@@ -106,7 +105,11 @@ export interface NamedSlot {
   readonly aliases: readonly string[];
 }
 
-/** One sentence for each conflict of a slot, by slot. Slots without one have no entry. */
+/**
+ * One sentence for each conflict of a slot, by slot, about a name that more than one slot claims. Requests still go
+ * somewhere: to the slot of that name, or to any of those that are ready. Two slots with the same model are no
+ * conflict, and a slot that is not enabled takes part in none. Pure.
+ */
 export function findAliasConflicts(slots: readonly NamedSlot[]): ReadonlyMap<string, readonly string[]> {
   const conflicts = new Map<string, readonly string[]>();
   const enabled = slots.filter((slot) => slot.enabled);

@@ -18,7 +18,7 @@ import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
-import { ACCESS_MODES, EXTENDED_RESOURCE_PATTERN } from '../pod/kube-fields.ts';
+import { ACCESS_MODES, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
@@ -27,7 +27,7 @@ import { checkDocument, type SpecProblem } from './spec-problem.ts';
 const Model = z.strictObject({
   default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
   aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
-  context: z.int().min(64).max(16_777_216).optional().describe('Context length in tokens. Default: that of the model'),
+  context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
   args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
 });
 
@@ -64,67 +64,63 @@ const Size = sizeWithin('1Mi', '1024Ti');
 
 const Resources = z
   .strictObject({
-    memory: Size.optional().describe('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger'),
-    gpus: z.int().min(0).max(64).optional().describe('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster'),
-    deviceAccess: z
-      .enum(['plugin', 'hostDevices'])
-      .optional()
-      .describe(
-        'Cluster only: how the pods get their devices. "plugin": the scheduler counts them, by a device plugin or DRA; "hostDevices": those of the node, uncounted. Default: "plugin" where a resource stands for the devices, else "hostDevices"',
-      ),
-    gpuResource: z
-      .string()
-      .max(316)
-      .regex(new RegExp(EXTENDED_RESOURCE_PATTERN), 'Write the name of an extended resource, such as "nvidia.com/mig-1g.10gb"')
-      .optional()
-      .describe(
-        'Cluster only: extended resource that stands for one device. Default: as "gpus.resources" of the chart says for the backend',
-      ),
+    memory: optional('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger', Size),
+    gpus: optional('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster', z.int().min(0).max(64)),
+    deviceAccess: optional(
+      'Cluster only: how the pods get their devices. "plugin": the scheduler counts them, by a device plugin or DRA; "hostDevices": those of the node, uncounted. Default: "plugin" where a resource stands for the devices, else "hostDevices"',
+      z.enum(['plugin', 'hostDevices']),
+    ),
+    gpuResource: optional(
+      'Cluster only: extended resource that stands for one device. Default: as "gpus.resources" of the chart says for the backend',
+      z
+        .string()
+        .max(316)
+        .regex(new RegExp(`^${EXTENDED_RESOURCE}$`), 'Write the name of an extended resource, such as "nvidia.com/mig-1g.10gb"'),
+    ),
   })
   .superRefine(rulesAt('resources'));
 
 const Toleration = z
   .strictObject({
-    key: z.string().optional().describe('Key of the taint. Default: all keys'),
-    operator: z
-      .enum(['Exists', 'Equal'])
-      .optional()
-      .describe('How the taint is matched. "Exists": by its key; "Equal": by its key and value. Default: "Equal"'),
-    value: z.string().optional().describe('Value of the taint, for "Equal"'),
-    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Effect of the taint. Default: all effects'),
-    tolerationSeconds: z.int().min(0).optional().describe('Seconds for which "NoExecute" is tolerated. Default: no limit'),
+    key: optional('Key of the taint. Default: all keys', z.string()),
+    operator: optional(
+      'How the taint is matched. "Exists": by its key; "Equal": by its key and value. Default: "Equal"',
+      z.enum(['Exists', 'Equal']),
+    ),
+    value: optional('Value of the taint, for "Equal"', z.string()),
+    effect: optional('Effect of the taint. Default: all effects', z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])),
+    tolerationSeconds: optional('Seconds for which "NoExecute" is tolerated. Default: no limit', z.int().min(0)),
   })
   .superRefine(rulesAt('tolerations.*'));
 
 const Storage = z
   .strictObject({
-    size: Size.optional().describe('Size of the claim that is created for the slot'),
-    className: z.string().optional().describe('Storage class of that claim. Default: the default class of the cluster'),
-    accessModes: z
-      .array(z.enum(ACCESS_MODES))
-      .min(1)
-      .max(4)
-      .refine((modes) => new Set(modes).size === modes.length, 'List each access mode only once')
-      .optional()
-      .describe('Access modes of that claim. "ReadWriteMany" lets pods on several nodes use it. Default: "ReadWriteOnce"'),
-    claimName: z.string().optional().describe('Name of an existing claim that holds the models'),
-    hostPath: z.string().startsWith('/').optional().describe('Absolute path of a directory on the node that holds the models'),
+    size: optional('Size of the claim that is created for the slot', Size),
+    className: optional('Storage class of that claim. Default: the default class of the cluster', z.string()),
+    accessModes: optional(
+      'Access modes of that claim. "ReadWriteMany" lets pods on several nodes use it. Default: "ReadWriteOnce"',
+      z
+        .array(z.enum(ACCESS_MODES))
+        .min(1)
+        .max(4)
+        .refine((modes) => new Set(modes).size === modes.length, 'List each access mode only once'),
+    ),
+    claimName: optional('Name of an existing claim that holds the models', z.string()),
+    hostPath: optional('Absolute path of a directory on the node that holds the models', z.string().startsWith('/')),
   })
   .superRefine(rulesAt('storage'));
 
 export const SlotDocument = z
   .strictObject({
     enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
-    provider: z
-      .enum(PROVIDER_KIND_NAMES)
-      .optional()
-      .describe('Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it'),
-    backend: z
-      .enum(BACKENDS)
-      .optional()
-      .describe(
-        'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
-      ),
+    provider: optional(
+      'Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it',
+      z.enum(PROVIDER_KIND_NAMES),
+    ),
+    backend: optional(
+      'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
+      z.enum(BACKENDS),
+    ),
     priority: z
       .int()
       .min(-1000)
@@ -132,7 +128,7 @@ export const SlotDocument = z
       .default(0)
       .describe('When memory is short, slots with a lower priority are unloaded first, and wait longer'),
     load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
-    restartedAt: z.iso.datetime().optional().describe('Set by "svcctl slot restart", in UTC. A new value restarts the workload'),
+    restartedAt: optional('Set by "svcctl slot restart", in UTC. A new value restarts the workload', z.iso.datetime()),
     model: Model.describe('The model that the slot serves'),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
@@ -140,9 +136,9 @@ export const SlotDocument = z
     replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
     nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),
     tolerations: z.array(Toleration).max(50).default([]).describe('Cluster only: taints that the pods tolerate'),
-    storage: Storage.optional().describe('Cluster only: where the pods find their models'),
-    serviceAccountName: z.string().max(253).optional().describe('Cluster only: service account of the pods'),
-    pod: PodOverlay.optional().describe('Cluster only: what is added to the pods, and changed in them, with the keys of a pod template'),
+    storage: optional('Cluster only: where the pods find their models', Storage),
+    serviceAccountName: optional('Cluster only: service account of the pods', z.string().max(253)),
+    pod: optional('Cluster only: what is added to the pods, and changed in them, with the keys of a pod template', PodOverlay),
   })
   .superRefine(rulesAt(''));
 
@@ -234,6 +230,4 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
   };
 }
 
-function quoted(values: readonly string[]): string {
-  return values.map((value) => `"${value}"`).join(', ');
-}
+const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');

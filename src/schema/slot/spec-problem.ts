@@ -97,9 +97,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' entries' };
 
-function sizeOf(value: unknown): string {
-  return typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value);
-}
+const sizeOf = (value: unknown): string => (typeof value === 'string' || Array.isArray(value) ? String(value.length) : quote(value));
 
 /** Formats a value for a message. The contents of tables and lists are left out: they may hold secrets. */
 function quote(value: unknown): string {
@@ -109,9 +107,7 @@ function quote(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'a table' : String(value);
 }
 
-function pathIn(style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] {
-  return style === 'snake_case' ? pathToSnakeCase(path) : path;
-}
+const pathIn = (style: KeyStyle, path: SpecProblem['path']): SpecProblem['path'] => (style === 'snake_case' ? pathToSnakeCase(path) : path);
 
 function describeUnknownKey(key: string, path: SpecProblem['path'], schema: z.ZodType, style: KeyStyle): string {
   const text = (name: string) => shorten(style === 'snake_case' ? renameKey(name) : name, MAX_QUOTED_CHARACTERS);
@@ -149,12 +145,11 @@ function unwrap(node: unknown): unknown {
   return node instanceof z.ZodOptional || node instanceof z.ZodDefault || node instanceof z.ZodPrefault ? unwrap(node.unwrap()) : node;
 }
 
-/** Keys of pod templates that the overlay does not have, with what to do instead. Pure. */
-
 const HOST = 'the pods of a slot have a network and processes of their own, which the controller relies on';
 const PROBE =
   'the controller probes the model server as its provider requires; "{lifecycle}.{startTimeout}" is how long it may take to start';
 
+/** Keys of pod templates that the overlay does not have, with what to do instead. */
 const OF_PODS: Readonly<Record<string, string>> = {
   metadata: 'write "{labels}" and "{annotations}" directly under "pod"',
   spec: 'write its keys directly under "pod"',

@@ -107,18 +107,17 @@ export interface ProgramBackends {
   readonly backends: readonly Backend[];
 }
 
-/**
- * A recording of a machine: everything that the hardware probe read from it, as JSON. `svcctl hardware record` writes
- * one, and `SVC_HARDWARE_FILE` puts one in the place of the machine. It contains no serial numbers, no UUIDs and no
- * host name, because the probe does not keep them.
- */
-
 const MAX_ENTRIES = 5000;
 const MAX_TEXT = 256 * 1024;
 const Text = z.string().max(MAX_TEXT);
 const FilePath = z.string().startsWith('/', 'Use an absolute path').max(1000);
 const Texts = z.record(FilePath, Text).refine((all) => Object.keys(all).length <= MAX_ENTRIES, 'Use fewer files');
 
+/**
+ * A recording of a machine: everything that the hardware probe read from it, as JSON. `svcctl hardware record` writes
+ * one, and `SVC_HARDWARE_FILE` puts one in the place of the machine. It contains no serial numbers, no UUIDs and no
+ * host name, because the probe does not keep them.
+ */
 export const HardwareRecordingSchema = z.strictObject({
   format: z.literal(1),
   about: z.string().max(1000).describe('Which machine this is, and where its facts come from'),

@@ -5,12 +5,7 @@
  */
 import { AT_REST_REASONS, PROBLEM_REASONS, PROGRESS_REASONS, reason, stalling } from './slot-reasons.ts';
 
-/**
- * The reasons that only occur in a cluster, or that end up in the log only. Kubernetes' own words are kept where it has
- * one, so that they can be searched for. Each text is a row of `docs/reference/conditions.md`.
- */
-
-/** Why a pod of a slot does not start, run or stay. */
+/** Why a pod of a slot does not start, run or stay. Kubernetes' own words, so that they can be searched for. */
 const POD_REASONS = {
   ReplicasNotReady: reason('The slot answers, but with fewer replicas than it should have', 'Read the message: it says what is missing'),
   NoReplicaReady: reason('The pods run, and none of them is ready', 'Wait; if it lasts, read `svcctl slot logs <slot>`'),
@@ -138,19 +133,10 @@ export function parseReason(text: unknown): Reason | undefined {
 }
 
 /** What to do about it. */
-export function adviceFor(reason: Reason): string {
-  return REASONS[isListed(reason) ? reason : 'OutOf'].action;
-}
+export const adviceFor = (reason: Reason): string => REASONS[isListed(reason) ? reason : 'OutOf'].action;
 
 /** Whether the slot is at rest on purpose. */
-export function isAtRestReason(reason: Reason): boolean {
-  return Object.hasOwn(AT_REST_REASONS, reason);
-}
+export const isAtRestReason = (reason: Reason): boolean => Object.hasOwn(AT_REST_REASONS, reason);
 
-function isListed(text: string): text is keyof typeof REASONS {
-  return Object.hasOwn(REASONS, text);
-}
-
-function isOutOfResource(text: string): text is OutOfResource {
-  return text.startsWith('OutOf');
-}
+const isListed = (text: string): text is keyof typeof REASONS => Object.hasOwn(REASONS, text);
+const isOutOfResource = (text: string): text is OutOfResource => text.startsWith('OutOf');

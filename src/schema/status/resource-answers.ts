@@ -1,4 +1,4 @@
-/** The answers of `/api/profiles` as schemas. */
+/** The answers of `/api/profiles`, `/api/requests` and `/api/cluster` as schemas. */
 import { z } from 'zod';
 import { Plan, Problem } from './answers.ts';
 import { ProfileName, SlotName } from '../words/names.ts';
@@ -41,8 +41,6 @@ export const SwitchedProfile = z.object({
   plan: Plan.describe('What the controller does about it'),
 });
 
-/** The answer of `/api/requests` as a schema. */
-
 export const RequestEntries = z.object({
   requests: z
     .array(
@@ -61,8 +59,6 @@ export const RequestEntries = z.object({
     )
     .describe('The newest first, at most 200'),
 });
-
-/** The answer of `/api/cluster` as a schema. */
 
 const Count = z.int().min(0);
 

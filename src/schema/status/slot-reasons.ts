@@ -1,6 +1,6 @@
 /**
  * The reasons a slot can have on every runtime, grouped by what they mean for a user. Not here: what only a cluster
- * reports (`cluster-reasons.ts`). Each text is a row of `docs/reference/conditions.md`.
+ * reports (`reasons.ts`). Each text is a row of `docs/reference/conditions.md`.
  */
 
 export interface ReasonFacts {

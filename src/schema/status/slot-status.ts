@@ -103,9 +103,7 @@ export interface TimelineEntry {
   readonly to?: SlotState;
 }
 
-/** The failures of slots as they outlive a controller. Statuses hold them, so whatever writes statuses writes them. */
-
-/** The part of a status that the next controller reads. */
+/** The part of a status that the next controller reads. Whatever writes statuses writes it. */
 export type RecordedFailures = Pick<SlotStatus, 'observedGeneration' | 'failures' | 'failedSpec'>;
 
 /**

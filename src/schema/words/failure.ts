@@ -46,6 +46,4 @@ const QUOTED_OUTPUT = /\b(last log line|output): "[^"]*"/g;
 const HOST_PATH = /(?<![\w./\]#~-])(?!\/(?:\/|(?:api|v1|v2|rerank|chat|dev|proc|sys)(?![\w.-])))(?:(?<=")\/[^"\n]+|\/[^\s"'`()[\]<>,;:]+)/g;
 
 /** Hides quoted output and paths of the host, but says that they were there. Pure. */
-export function hideHostText(message: string): string {
-  return message.replace(QUOTED_OUTPUT, `$1: "${HIDDEN}"`).replace(HOST_PATH, HIDDEN);
-}
+export const hideHostText = (message: string): string => message.replace(QUOTED_OUTPUT, `$1: "${HIDDEN}"`).replace(HOST_PATH, HIDDEN);

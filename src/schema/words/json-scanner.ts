@@ -3,6 +3,7 @@
  * names and skips the rest natively. Memory is bounded for any size and depth of the text. The top level is checked:
  * text that is `invalid` here is no object for `JSON.parse`. Nested text that is not JSON is passed over.
  */
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json-skipper.ts';
 import { decodeJsonString, JsonSkipper, latin1 } from './json-skipper.ts';
 
 export interface JsonFilter<Tag> {
@@ -35,13 +36,6 @@ export interface JsonEvents<Tag> {
 export const STRING_LIMIT = 8192;
 const SCALAR_LIMIT = 6;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
 const COLON = 0x3a;
 const EMPTY: Buffer = Buffer.alloc(0);
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;

@@ -1,12 +1,12 @@
 /** Finds the ends of strings and nested values in JSON that arrives in chunks, decodes strings, and bounds JSON. */
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const COMMA = 0x2c;
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
+export const OPEN_BRACKET = 0x5b;
+export const CLOSE_BRACKET = 0x5d;
+export const COMMA = 0x2c;
 /** No body of the API has more than ten; code that reads JSON recursively stands a few thousand. */
 const MOST_LEVELS = 100;
 /** A thousand slots of a hundred values each. Parsed values take up to thirty times the memory of their text. */

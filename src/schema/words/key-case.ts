@@ -29,14 +29,10 @@ const hasOwnKeys = (path: Path): boolean =>
 export type KeyStyle = 'snake_case' | 'camelCase';
 
 /** Converts a slot document from snake_case to camelCase. Returns anything but an object unchanged. Pure. */
-export function toCamelCase(document: unknown): unknown {
-  return isTable(document) ? renameKeys(document, []) : document;
-}
+export const toCamelCase = (document: unknown): unknown => (isTable(document) ? renameKeys(document, []) : document);
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
-export function toSnakeCase(document: unknown): unknown {
-  return toCamelCase(document);
-}
+export const toSnakeCase = toCamelCase;
 
 /** Converts the path of a problem from camelCase to snake_case. Pure. */
 export function pathToSnakeCase(path: readonly (string | number)[]): readonly (string | number)[] {

@@ -26,9 +26,8 @@ export const PROFILE_NAME_RULE =
   'A profile name consists of lower-case letters, digits and single hyphens, starts with a letter and has at most 40 characters';
 
 /** Returns the problem with a profile's name, or undefined. */
-export function profileNameProblem(name: string): string | undefined {
-  return slotNameProblem(name) === undefined ? undefined : PROFILE_NAME_RULE;
-}
+export const profileNameProblem = (name: string): string | undefined =>
+  slotNameProblem(name) === undefined ? undefined : PROFILE_NAME_RULE;
 
 /** Returns the problem with a slot's name, or undefined. */
 export function slotNameProblem(name: string): string | undefined {

@@ -11,26 +11,17 @@ import {
   SLOT_NAME_RULE,
 } from './name-rules.ts';
 
-export const SlotName = z
-  .string()
-  .max(SLOT_NAME_LENGTH, SLOT_NAME_RULE)
-  .regex(new RegExp(SLOT_NAME_PATTERN), SLOT_NAME_RULE)
-  .brand('SlotName');
+const named = (pattern: string, rule: string, most: number, tooLong = rule) =>
+  z.string().max(most, tooLong).regex(new RegExp(pattern), rule);
+
+export const SlotName = named(SLOT_NAME_PATTERN, SLOT_NAME_RULE, SLOT_NAME_LENGTH).brand('SlotName');
 export type SlotName = z.output<typeof SlotName>;
 
 /** A stored set of slots. */
-export const ProfileName = z
-  .string()
-  .max(SLOT_NAME_LENGTH, PROFILE_NAME_RULE)
-  .regex(new RegExp(SLOT_NAME_PATTERN), PROFILE_NAME_RULE)
-  .brand('ProfileName');
+export const ProfileName = named(SLOT_NAME_PATTERN, PROFILE_NAME_RULE, SLOT_NAME_LENGTH).brand('ProfileName');
 export type ProfileName = z.output<typeof ProfileName>;
 
-export const ModelId = z
-  .string()
-  .max(MODEL_ID_LENGTH, MODEL_ID_TOO_LONG)
-  .regex(new RegExp(MODEL_ID_PATTERN), MODEL_ID_RULE)
-  .brand('ModelId');
+export const ModelId = named(MODEL_ID_PATTERN, MODEL_ID_RULE, MODEL_ID_LENGTH, MODEL_ID_TOO_LONG).brand('ModelId');
 export type ModelId = z.output<typeof ModelId>;
 
 /** Identifies a workload within its runtime: container id, process id with start time, Deployment uid. Opaque. */

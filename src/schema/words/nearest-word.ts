@@ -17,9 +17,7 @@ export function nearestWord(word: string, candidates: readonly string[]): string
   return best?.candidate;
 }
 
-function normalise(word: string): string {
-  return word.toLowerCase().replaceAll(/[_-]/g, '');
-}
+const normalise = (word: string): string => word.toLowerCase().replaceAll(/[_-]/g, '');
 
 /** Damerau–Levenshtein distance: insertions, deletions, replacements and swaps of neighbours count one each. */
 function editDistance(left: string, right: string): number {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Action } from '../../../src/reconciler/decide/facts/actions.ts';
-import type { Finding, Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Plan } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Finding } from '../../../src/schema/words/failure.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../src/schema/words/names.ts';

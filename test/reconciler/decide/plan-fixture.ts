@@ -1,6 +1,7 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
 import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../src/providers/provider.ts';
-import type { WorkloadHistory, Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
+import type { WorkloadHistory } from '../../../src/reconciler/decide/facts/workload-history.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { workloadOf, type Template } from '../../../src/reconciler/decide/facts/workload.ts';

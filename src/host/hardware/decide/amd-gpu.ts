@@ -62,13 +62,8 @@ function kfdNodes(view: MachineView): readonly KfdNode[] {
     if (text === undefined) return [];
     const property = (key: string): number => parseNumber(new RegExp(`^${key} ([0-9]+)$`, 'm').exec(text)?.[1]) ?? 0;
     if (property('simd_count') === 0) return [];
-    return [
-      {
-        renderMinor: property('drm_render_minor'),
-        target: targetName(property('gfx_target_version')),
-        hasCpu: property('cpu_cores_count') > 0,
-      },
-    ];
+    const target = targetName(property('gfx_target_version'));
+    return [{ renderMinor: property('drm_render_minor'), target, hasCpu: property('cpu_cores_count') > 0 }];
   });
 }
 

@@ -8,6 +8,7 @@ import type {
   DeviceVendor,
   Cpu,
 } from '../../../schema/status/hardware.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { amdGpu } from './amd-gpu.ts';
 import { appleCpu, appleGpu, appleMemory, intelGpu, otherPciGpu, platformGpus } from './other-gpus.ts';
 import {
@@ -33,15 +34,13 @@ const HIDDEN = 'the service runs in a container, which does not show the devices
 export function hardwareOf(recording: HardwareRecording, source: HardwareSource): Hardware {
   const view = viewOf(recording);
   const apple = view.platform === 'darwin';
-  const memory = (apple ? appleMemory(view) : memoryOfHost(view.text(MEMINFO) ?? '')) ?? plainMemory(recording);
+  const { total_bytes: totalBytes, available_bytes: availableBytes } = recording.memory ?? {};
+  const plain = totalBytes === undefined || availableBytes === undefined ? undefined : { totalBytes, availableBytes };
+  const memory = (apple ? appleMemory(view) : memoryOfHost(view.text(MEMINFO) ?? '')) ?? plain;
   const cpu = { architecture: recording.architecture, threads: 1, ...(apple ? appleCpu(view) : linuxCpu(view)) };
   if (CONTAINER_FILES.some((file) => view.has(file))) return { source, cpu, memory, devices: [], devicesHidden: HIDDEN, programs: {} };
   const detected = apple ? appleGpu(view, memory) : linuxDevices(view, memory);
   return { source, cpu, memory, devices: withIds(detected), programs: {} };
-}
-
-function plainMemory({ memory }: HardwareRecording): MemoryAmount | undefined {
-  return memory === undefined ? undefined : { totalBytes: memory.total_bytes, availableBytes: memory.available_bytes };
 }
 
 function linuxDevices(view: MachineView, memory: MemoryAmount | undefined): readonly Detected[] {
@@ -72,7 +71,6 @@ function withIds(detected: readonly Detected[]): readonly Device[] {
 }
 
 /** NPUs are devices of the accelerator subsystem. https://docs.kernel.org/accel/introduction.html */
-
 function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefined): Detected {
   const architecture = pci.vendor === PCI_VENDOR.amdProcessor ? XDNA_OF_DEVICE.get(pci.device) : undefined;
   // The name of the board in the driver, such as "NPU Strix Halo".
@@ -80,11 +78,8 @@ function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefine
   return {
     kind: 'npu',
     vendor: vendorOf(pci.vendor),
-    ...(name === undefined ? {} : { name }),
     pciAddress: pci.address,
-    ...(pci.driver === undefined ? {} : { driver: pci.driver }),
-    ...(architecture === undefined ? {} : { architecture }),
-    ...(pci.accelNode === undefined ? {} : { path: `/dev/accel/${pci.accelNode}` }),
+    ...defined({ name, driver: pci.driver, architecture, path: pci.accelNode && `/dev/accel/${pci.accelNode}` }),
     ...backendsOf({ npu: whyUnusable(pci, architecture) }),
     memory: sharedMemory(host),
     unified: true,
@@ -129,18 +124,11 @@ function linuxCpu(view: MachineView): Partial<Cpu> {
   const threads = values('processor').length;
   const sockets = values('physical id');
   const cores = new Set(values('core id').map((core, index) => `${sockets[index] ?? ''}/${core}`)).size;
-  return { ...(model === undefined ? {} : { model }), ...(threads === 0 ? {} : { threads }), ...(cores === 0 ? {} : { cores }) };
-}
-
-/** Parses memory files of the kernel. Pure. */
-
-export interface Memory {
-  readonly totalBytes: number;
-  readonly availableBytes: number;
+  return defined({ model, threads: threads || undefined, cores: cores || undefined });
 }
 
 /** Parses `/proc/meminfo`. "Available" includes the page cache, but no swap. */
-export function memoryOfHost(meminfo: string): Memory | undefined {
+export function memoryOfHost(meminfo: string): MemoryAmount | undefined {
   const bytes = (key: string): number | undefined => {
     const found = new RegExp(`^${key}: +([0-9]+) kB$`, 'm').exec(meminfo)?.[1];
     return found === undefined ? undefined : Number(found) * 1024;
@@ -169,7 +157,7 @@ function parentsOf(path: string): string[] {
 }
 
 /** Undefined if the group has no limit. Inactive cache counts as free, because the kernel reclaims it first. */
-export function memoryOfCgroup(limit: string | undefined, usage: string | undefined, stat: string | undefined): Memory | undefined {
+export function memoryOfCgroup(limit: string | undefined, usage: string | undefined, stat: string | undefined): MemoryAmount | undefined {
   const totalBytes = Number(limit?.trim() || Number.NaN);
   const used = Number(usage?.trim() || Number.NaN);
   if (!Number.isFinite(totalBytes) || !Number.isFinite(used)) return undefined;

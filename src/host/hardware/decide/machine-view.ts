@@ -1,33 +1,26 @@
 /** Looks up recorded files and commands of a machine. Pure. */
 import type { HardwareRecording } from '../../../schema/status/hardware.ts';
 
-export interface MachineView {
-  readonly platform: string;
-  /** Trimmed; undefined if the file is missing or empty. */
-  text(path: string): string | undefined;
-  /** A file with one decimal or `0x…` number; undefined otherwise. */
-  number(path: string): number | undefined;
-  /** Base name of the target: for `…/driver`, the name of the driver. */
-  link(path: string): string | undefined;
-  has(path: string): boolean;
-  /** Sorted; empty without such a directory. */
-  names(directory: string): readonly string[];
-  /** Output of a command; undefined if it did not run or failed. */
-  tool(command: readonly string[]): string | undefined;
-}
+export type MachineView = ReturnType<typeof viewOf>;
 
-export function viewOf({ platform, files, links, present, tools }: HardwareRecording): MachineView {
+export function viewOf({ platform, files, links, present, tools }: HardwareRecording) {
   const paths = new Set([...Object.keys(files), ...Object.keys(links), ...present]);
   const directories = indexDirectories(paths);
   const text = (path: string): string | undefined => (Object.hasOwn(files, path) ? trimmed(files[path]) : undefined);
   return {
     platform,
+    /** Trimmed; undefined if the file is missing or empty. */
     text,
-    number: (path) => parseNumber(text(path)),
-    link: (path) => (Object.hasOwn(links, path) ? trimmed(links[path]) : undefined),
-    has: (path) => paths.has(path) || directories.has(path),
-    names: (directory) => [...(directories.get(directory) ?? [])].toSorted(byNumber),
-    tool(command) {
+    /** A file with one decimal or `0x…` number; undefined otherwise. */
+    number: (path: string) => parseNumber(text(path)),
+    /** Base name of the target: for `…/driver`, the name of the driver. */
+    link: (path: string) => (Object.hasOwn(links, path) ? trimmed(links[path]) : undefined),
+    has: (path: string) => paths.has(path) || directories.has(path),
+    /** Sorted, `renderD128` before `renderD1000`; empty without such a directory. */
+    names: (directory: string): readonly string[] =>
+      [...(directories.get(directory) ?? [])].toSorted((one, other) => one.localeCompare(other, 'en', { numeric: true })),
+    /** Output of a command; undefined if it did not run or failed. */
+    tool(command: readonly string[]): string | undefined {
       const key = command.join(' ');
       return Object.hasOwn(tools, key) ? trimmed(tools[key]) : undefined;
     },
@@ -60,9 +53,4 @@ export function parseNumber(text: string | undefined): number | undefined {
 function trimmed(text: string | undefined): string | undefined {
   const plain = text?.replaceAll('\0', ' ').trim();
   return plain === '' ? undefined : plain;
-}
-
-/** `renderD128` before `renderD1000`. */
-function byNumber(one: string, other: string): number {
-  return one.localeCompare(other, 'en', { numeric: true });
 }

@@ -3,6 +3,7 @@
  * Pure.
  */
 import type { MemoryAmount, Device, Cpu } from '../../../schema/status/hardware.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { backendsOf, pciFacts, sharedMemory, wrongDriver, type Detected, type PciDevice } from './pci-devices.ts';
 import { parseNumber, type MachineView } from './machine-view.ts';
 
@@ -86,13 +87,7 @@ function sysctl(view: MachineView, key: (typeof KEYS)[number]): string | undefin
 
 export function appleCpu(view: MachineView): Partial<Cpu> {
   const model = sysctl(view, 'machdep.cpu.brand_string');
-  const threads = parseNumber(sysctl(view, 'hw.logicalcpu'));
-  const cores = parseNumber(sysctl(view, 'hw.physicalcpu'));
-  return {
-    ...(model === undefined ? {} : { model }),
-    ...(threads === undefined ? {} : { threads }),
-    ...(cores === undefined ? {} : { cores }),
-  };
+  return defined({ model, threads: parseNumber(sysctl(view, 'hw.logicalcpu')), cores: parseNumber(sysctl(view, 'hw.physicalcpu')) });
 }
 
 /** Unused file pages (inactive, speculative, purgeable) count as available, because the kernel reclaims them first. */

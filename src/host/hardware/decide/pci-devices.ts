@@ -1,5 +1,6 @@
 /** GPUs and NPUs on the PCI bus, as in sysfs. https://docs.kernel.org/PCI/sysfs-pci.html Pure. */
 import { parseNumber, type MachineView } from './machine-view.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { Device, DeviceVendor, MemoryAmount } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 
@@ -50,6 +51,7 @@ export function pciKindOf(classCode: number | undefined, vendor: number | undefi
 }
 
 export function pciDevices(view: MachineView): readonly (PciDevice & { readonly kind: PciKind })[] {
+  const list = PCI_IDS_FILES.map((file) => view.text(file)).find((text) => text !== undefined) ?? '';
   return view.names(PCI_DIRECTORY).flatMap((address) => {
     const directory = `${PCI_DIRECTORY}/${address}`;
     const vendor = view.number(`${directory}/vendor`);
@@ -59,17 +61,13 @@ export function pciDevices(view: MachineView): readonly (PciDevice & { readonly 
     const driver = view.link(`${directory}/driver`);
     const renderNode = view.names(`${directory}/drm`).find((name) => name.startsWith('renderD'));
     const accelNode = view.names(`${directory}/accel`).find((name) => name.startsWith('accel'));
-    return [{ kind, address, directory, vendor, device, driver, renderNode, accelNode, name: nameIn(pciIds(view), vendor, device) }];
+    return [{ kind, address, directory, vendor, device, driver, renderNode, accelNode, name: nameIn(list, vendor, device) }];
   });
 }
 
 /** Keeps only lines about these devices and their vendors. https://pci-ids.ucw.cz/ */
 export function pickPciIds(list: string, devices: readonly { readonly vendor: number; readonly device: number }[]): string {
   return devices.map(({ vendor, device }) => `${hex(vendor)}  vendor\n\t${hex(device)}  ${nameIn(list, vendor, device) ?? ''}\n`).join('');
-}
-
-function pciIds(view: MachineView): string {
-  return PCI_IDS_FILES.map((file) => view.text(file)).find((text) => text !== undefined) ?? '';
 }
 
 /** `GA102 [GeForce RTX 3090]` gives `GeForce RTX 3090`. */
@@ -81,9 +79,7 @@ function nameIn(list: string, vendor: number, device: number): string | undefine
   return name === undefined ? undefined : (/\[([^\]]+)\]$/.exec(name)?.[1] ?? name);
 }
 
-function hex(id: number): string {
-  return id.toString(16).padStart(4, '0');
-}
+const hex = (id: number): string => id.toString(16).padStart(4, '0');
 
 /** Converts `00000000:0A:00.0` of NVIDIA tools to `0000:0a:00.0` of sysfs. */
 export function sysfsAddress(text: string): string | undefined {
@@ -93,7 +89,6 @@ export function sysfsAddress(text: string): string | undefined {
 }
 
 /** A GPU or NPU before it gets its id. */
-
 export type Detected = Omit<Device, 'id'>;
 
 /** Why a backend cannot be used; undefined if it can. */
@@ -111,14 +106,8 @@ export function backendsOf(judged: Judged): Pick<Device, 'backends' | 'unavailab
 const BACKENDS_OF_DEVICES: readonly Backend[] = ['cuda', 'rocm', 'vulkan', 'npu'];
 
 export function pciFacts(pci: PciDevice, vendor: DeviceVendor): Pick<Device, 'vendor' | 'name' | 'pciAddress' | 'driver' | 'path'> {
-  const path = pci.renderNode === undefined ? undefined : `/dev/dri/${pci.renderNode}`;
-  return {
-    vendor,
-    ...(pci.name === undefined ? {} : { name: pci.name }),
-    pciAddress: pci.address,
-    ...(pci.driver === undefined ? {} : { driver: pci.driver }),
-    ...(path === undefined ? {} : { path }),
-  };
+  const { name, driver, renderNode, address: pciAddress } = pci;
+  return { vendor, pciAddress, ...defined({ name, driver, path: renderNode && `/dev/dri/${renderNode}` }) };
 }
 
 /** Undefined if the driver is one of `wanted`. */

@@ -51,17 +51,12 @@ interface Acceptance extends Pick<DesiredState, 'slots' | 'refused'> {
   readonly accepted: AcceptedSlots;
 }
 
-/** Result of the last read. */
-interface AcceptedBefore {
-  readonly accepted: AcceptedSlots;
-  readonly slots: DesiredState['slots'];
-}
-
 /**
  * Decides the spec in force: a valid text replaces it, an invalid one keeps it, a missing one removes it. `parsed`:
- * every slot with a text, valid or not. An unchanged slot is the same object as before.
+ * every slot with a text, valid or not. `last`: the result of the last read. An unchanged slot is the same object as
+ * before.
  */
-export function acceptSlots(last: AcceptedBefore, parsed: ReadonlyMap<SlotName, ParsedSlotText>): Acceptance {
+export function acceptSlots(last: Omit<Acceptance, 'refused'>, parsed: ReadonlyMap<SlotName, ParsedSlotText>): Acceptance {
   const before = last.accepted;
   const slots = new Map<SlotName, DesiredSlot>();
   const refused = new Map<SlotName, readonly SpecProblem[]>();

@@ -78,9 +78,7 @@ function takeOver(name: SlotName, wanted: FoundText, present: PresentSlot): Step
   return { slot: { name, change, before, after }, edit: { name, before: present.text, text: edited.text } };
 }
 
-function withoutRestart(spec: SlotSpec): SlotSpec {
-  return { ...spec, restartedAt: undefined };
-}
+const withoutRestart = (spec: SlotSpec): SlotSpec => ({ ...spec, restartedAt: undefined });
 
 function problemOf({ path, message, line, column }: Extract<FoundText, { kind: 'unreadable' }>): SpecProblem {
   return { path: [], file: path, line, column, message };

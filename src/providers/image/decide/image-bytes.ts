@@ -21,12 +21,10 @@ export function endsAs(format: Format, bytes: Uint8Array): boolean {
 
 const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes);
 
-type Base64Piece = { readonly text: string; readonly rest: Uint8Array };
-
-export function encodePiece(rest: Uint8Array, piece: Uint8Array): Base64Piece {
-  const all = rest.length === 0 ? piece : concat(rest, piece);
+export function encodePiece(rest: Uint8Array, piece: Uint8Array) {
+  const all: Uint8Array = Buffer.concat([rest, piece]);
   const whole = all.length - (all.length % 3);
-  return { text: base64(all.subarray(0, whole)), rest: all.slice(whole) };
+  return { text: base64(all.subarray(0, whole)), rest: all.subarray(whole) };
 }
 
 export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
@@ -40,11 +38,4 @@ export function* textAround(before: string, image: Uint8Array, after: string): G
     const end = from + PIECE_BYTES;
     yield (from === 0 ? before : '') + base64(image.subarray(from, end)) + (end >= image.length ? after : '');
   }
-}
-
-export function concat(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const all = new Uint8Array(first.length + second.length);
-  all.set(first);
-  all.set(second, first.length);
-  return all;
 }

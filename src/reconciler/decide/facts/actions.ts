@@ -78,9 +78,7 @@ export type Action = {
 }[ActionName];
 
 /** Whether only the leader may execute it. */
-export function changesWorld({ name }: Action): boolean {
-  return name !== 'probe' && name !== 'noteCrash';
-}
+export const changesWorld = ({ name }: Action): boolean => name !== 'probe' && name !== 'noteCrash';
 
 /** Two actions with the same key never run at the same time. */
 export function keyOfAction(action: Action): string {

@@ -26,9 +26,7 @@ function withBackend(slot: DesiredSlot, best: Backend | undefined, give: typeof 
   return best === undefined || best === spec.backend || spec.backendGiven ? slot : give(slot, best);
 }
 
-export function giveBackend(slot: DesiredSlot, backend: Backend): DesiredSlot {
-  return { ...slot, spec: { ...slot.spec, backend } };
-}
+export const giveBackend = (slot: DesiredSlot, backend: Backend): DesiredSlot => ({ ...slot, spec: { ...slot.spec, backend } });
 
 /** A provider's verdicts on its backends. A provider that fails holds up only the slots that use it. */
 export type Judgement = { readonly verdicts: readonly BackendVerdict[] } | { readonly error: unknown };
@@ -52,9 +50,7 @@ function bestBackend(provider: Provider, hardware: Machine): Backend | undefined
   return 'error' in judged ? undefined : judged.verdicts.find(isUsable)?.backend;
 }
 
-function isUsable({ missing }: BackendVerdict): boolean {
-  return missing === undefined;
-}
+const isUsable = ({ missing }: BackendVerdict): boolean => missing === undefined;
 
 /** Why the spec's backend cannot be used; undefined if it can, or if unknown. Throws if the provider failed. */
 export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefined): Finding | undefined {
@@ -87,6 +83,4 @@ function whyMissing(backend: Backend, verdicts: readonly BackendVerdict[]): stri
 }
 
 /** The backend that a slot's server really uses once it runs. */
-export function computesWith({ backend, resources }: SlotSpec): Backend {
-  return resources.gpus === 0 ? 'cpu' : backend;
-}
+export const computesWith = ({ backend, resources }: SlotSpec): Backend => (resources.gpus === 0 ? 'cpu' : backend);

@@ -3,6 +3,7 @@ import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../
 import { MODEL_FILES, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
 
 /** How a workload differs from its template, which has the same revision. */
@@ -36,30 +37,25 @@ function findDrift(workload: ObservedWorkload, template: Template, imageId: stri
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
   return [
-    ...imageDrift(container.imageId, imageId),
+    ...difference('image', container.imageId, imageId),
     ...(hostPort === undefined && template.containerPort === undefined ? [] : argvDrift(container.argv, template.argv(hostPort ?? 0))),
     ...envDrift(container.env, template),
-    ...listDrift('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
-    ...listDrift('devices', container.devices?.toSorted(), template.devices.toSorted()),
-    ...portDrift(container.port?.container, template.containerPort),
+    ...difference('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
+    ...difference('devices', container.devices?.toSorted(), template.devices.toSorted()),
+    ...difference('port', container.port?.container, template.containerPort),
   ];
 }
 
-function imageDrift(actual: string | undefined, wanted: string | undefined): string[] {
-  if (actual === undefined || wanted === undefined || actual === wanted) return [];
-  return [`image "${actual}" instead of "${wanted}"`];
-}
-
-function listDrift(what: string, actual: readonly string[] | undefined, wanted: readonly string[]): string[] {
-  if (actual === undefined) return [];
-  if (actual.length === wanted.length && actual.every((value, index) => value === wanted[index])) return [];
+/** Nothing where one of them is not known. */
+function difference(what: string, actual: unknown, wanted: unknown): string[] {
+  if (actual === undefined || wanted === undefined || isSameValue(actual, wanted)) return [];
   return [`${what} ${JSON.stringify(actual)} instead of ${JSON.stringify(wanted)}`];
 }
 
 /** Arguments may be secrets: only the flag from which they differ is named. */
 function argvDrift(actual: readonly string[] | undefined, wanted: readonly string[]): string[] {
-  if (listDrift('argv', actual, wanted).length === 0) return [];
-  const at = wanted.findIndex((word, index) => actual?.[index] !== word);
+  if (actual === undefined || isSameValue(actual, wanted)) return [];
+  const at = wanted.findIndex((word, index) => actual[index] !== word);
   const flag = wanted.slice(0, at === -1 ? undefined : at + 1).findLast((word) => word.startsWith('--'));
   return [`argv differs${flag === undefined ? '' : ` from "${flag.split('=', 1)[0]}" on`}`];
 }
@@ -76,20 +72,7 @@ function envDrift(actual: Readonly<Record<string, string>> | undefined, template
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
 
-function portDrift(actual: number | undefined, wanted: number | undefined): string[] {
-  if (actual === undefined || wanted === undefined || actual === wanted) return [];
-  return [`port ${actual} instead of ${wanted}`];
-}
-
-function mountText({ source, target, readOnly }: Mount): string {
-  return `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
-}
-
-/**
- * How a server learns which of several devices it may use: from the variable of its backend's driver, by numbers.
- * Servers use all devices that they see, so this matters only where there are several. Which ones is decided when a
- * server is started, so that the variable is no part of its revision. Pure.
- */
+const mountText = ({ source, target, readOnly }: Mount): string => `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -107,11 +90,12 @@ const VARIABLES: Readonly<Partial<Record<Backend, { readonly name: string; reado
 const NAMES: ReadonlySet<string> = new Set(Object.values(VARIABLES).flatMap(({ name, more }) => [name, ...Object.keys(more)]));
 
 /** Whether a variable only says where a server was placed, so that its value is no drift. */
-export function saysPlacement(variable: string): boolean {
-  return NAMES.has(variable);
-}
+export const saysPlacement = (variable: string): boolean => NAMES.has(variable);
 
-/** Variables to add to a server's environment; none with one device at most, or if the slot sets the variable. */
+/**
+ * Variables by which a server learns which of several devices it may use; none with one device at most, or if the slot
+ * sets the variable. Decided when a server is started, so they are no part of its revision.
+ */
 export function placementVariables(placement: PoolBytes, machine: Machine | undefined, backend: Backend, env: Variables): Variables {
   const { own } = poolsOfBackend(machine, backend);
   const variables = VARIABLES[backend];

@@ -20,7 +20,7 @@ import type {
   WorkloadActivity,
   WaitingReason,
 } from '../../ports.ts';
-import type { Action, AttemptKind, Origin } from './actions.ts';
+import type { Action, AttemptKind } from './actions.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { MemoryVerdict } from './memory-pools.ts';
 import type { Comparison } from './drift.ts';
@@ -180,10 +180,6 @@ export interface Plan {
   /** When the passage of time alone changes the plan next, in monotonic milliseconds. */
   readonly wakeAt: number | undefined;
 }
-
-export type { AttemptKind, Finding, Origin, WorkloadHistory };
-
-/** Inputs and results of an inspection. Types only. */
 
 /** A violated rule. `slot` is undefined if the plan as a whole violates it. */
 export interface Objection {

@@ -60,12 +60,18 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
   const machine = machineOf(hardware);
   const { workloads } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [] };
   const { pulls, ...underWay } = gatherRunning(observed);
+  const named = [...desired.slots.values()].map(({ name, spec: { enabled, model } }) => ({
+    name,
+    enabled,
+    model: model.default,
+    aliases: model.aliases,
+  }));
   return {
     shared: {
       circumstances: { providers, machine, templateOf, compare, traits, leads },
       models: observed.models,
       images: gatherImages(desired, observed),
-      aliasConflicts: aliasConflictsOf(desired),
+      aliasConflicts: findAliasConflicts(named),
       judged: judgeAll(providers, machine),
       pulls,
     },
@@ -96,17 +102,6 @@ function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed)
   return found;
 }
 
-function aliasConflictsOf({ slots }: Desired): ReadonlyMap<string, readonly string[]> {
-  if (slots.values().every(({ spec }) => spec.model.aliases.length === 0)) return new Map();
-  const named = [...slots.values()].map(({ name, spec }) => ({
-    name,
-    enabled: spec.enabled,
-    model: spec.model.default,
-    aliases: spec.model.aliases,
-  }));
-  return findAliasConflicts(named);
-}
-
 function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pulls'> {
   const applies = new Map<SlotName, Apply>();
   const stops = new Set<WorkloadId>();
@@ -127,9 +122,7 @@ function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pul
   return { applies, stops, probes, crashNotes, pulls, stopping };
 }
 
-/** The hardware without free memory, so that another program's allocation causes no new plan. Pure. */
-
-/** Undefined if the hardware is unknown. */
+/** The hardware without free memory, so that another program's allocation causes no new plan. */
 function machineOf(hardware: Hardware | undefined): Machine | undefined {
   if (hardware === undefined) return undefined;
   const { memory, devices, ...machine } = hardware;
@@ -140,10 +133,4 @@ function machineOf(hardware: Hardware | undefined): Machine | undefined {
   };
 }
 
-function withoutUse({ totalBytes, useUnknown, dedicatedBytes }: DeviceMemory): MachineDevice['memory'] {
-  return {
-    totalBytes,
-    ...(useUnknown === undefined ? {} : { useUnknown }),
-    ...(dedicatedBytes === undefined ? {} : { dedicatedBytes }),
-  };
-}
+const withoutUse = ({ freeBytes: _free, dedicatedFreeBytes: _dedicatedFree, ...fixed }: DeviceMemory): MachineDevice['memory'] => fixed;

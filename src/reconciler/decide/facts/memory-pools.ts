@@ -116,14 +116,10 @@ export function roomOnDevices(machine: Machine | undefined): (id: PoolId) => num
   return (id) => rooms.get(id) ?? Number.POSITIVE_INFINITY;
 }
 
-function usableBytes(device: MachineDevice): number {
-  return Math.floor(ownBytes(device) * SHARE_OF_DEVICE);
-}
+const usableBytes = (device: MachineDevice): number => Math.floor(ownBytes(device) * SHARE_OF_DEVICE);
 
 /** What a device has beside the memory of the host. */
-function ownBytes({ memory, unified }: MachineDevice): number {
-  return (unified ? memory?.dedicatedBytes : memory?.totalBytes) ?? 0;
-}
+const ownBytes = ({ memory, unified }: MachineDevice): number => (unified ? memory?.dedicatedBytes : memory?.totalBytes) ?? 0;
 
 /** What is neither free nor ours, rounded up to whole parts. */
 function othersBytes(totalBytes: number | undefined, freeBytes: number | undefined, oursBytes: number): number {
@@ -149,11 +145,7 @@ export function largestDeviceBytes(machine: Machine | undefined, backend: Backen
   return sizes.length === 0 || sizes.length < discrete.length ? undefined : Math.max(...sizes);
 }
 
-export function addBytes(a: PoolBytes, b: PoolBytes): PoolBytes {
-  const sum: Record<PoolId, number> = { ...a };
-  for (const id in b) sum[id] = (sum[id] ?? 0) + (b[id] ?? 0);
-  return sum;
-}
+export const addBytes = (a: PoolBytes, b: PoolBytes): PoolBytes => sumBytes([a, b]);
 
 /** The larger one in each pool. */
 export function mostBytes(a: PoolBytes, b: PoolBytes): PoolBytes {

@@ -56,13 +56,6 @@ export function recallFailures(
   return recalled;
 }
 
-/**
- * Whether the facts that a pass decided on were overtaken while it was interrupted. A pass over many slots pauses
- * between its parts, and meanwhile requests begin and end, and actions report their results. For a slot that stays as
- * it is, that makes no difference: what has happened wakes the loop for another pass. A slot that the pass changes must
- * be changed because of what is true now; otherwise a workload could be stopped that a request has just entered. Pure.
- */
-
 /** The facts that do not wait for an observation to change. */
 export type PassingFacts = Pick<Observed, 'activity' | 'demand' | 'attempts' | 'histories' | 'running' | 'takenPorts'>;
 
@@ -73,7 +66,13 @@ export function isTreatedOtherwise(before: Decision | undefined, after: Decision
   return !isSameValue([admission, targets, draining], [after.admission, after.targets, after.draining]);
 }
 
-/** `slots`: those that the pass changes. */
+/**
+ * Whether the facts that a pass decided on were overtaken while it was interrupted. A pass over many slots pauses
+ * between its parts, and meanwhile requests begin and end, and actions report their results. For a slot that stays as
+ * it is, that makes no difference: what has happened wakes the loop for another pass. A slot that the pass changes must
+ * be changed because of what is true now; otherwise a workload could be stopped that a request has just entered.
+ * `slots`: those that the pass changes.
+ */
 export function isOvertaken(slots: ReadonlySet<SlotName>, before: PassingFacts & Pick<Observed, 'runtime'>, now: PassingFacts): boolean {
   if (slots.size === 0) return false;
   if (before.takenPorts.size !== now.takenPorts.size) return true;

@@ -23,12 +23,9 @@ export function classifyEdit(before: Declared | undefined, after: Declared): Slo
   const isSameGeneration = before.generation === after.generation;
   if (isSameValue(before.spec, after.spec)) return isSameGeneration ? 'unchanged' : 'edited';
   // The same generation with another spec is another slot under the same name.
-  if (isSameGeneration || !isSameButScaled(before.spec, after.spec)) return 'edited';
+  const isScaled = isSameExcept(before.spec, after.spec, 'cluster') && isSameExcept(before.spec.cluster, after.spec.cluster, 'replicas');
+  if (isSameGeneration || !isScaled) return 'edited';
   return before.spec.cluster.replicas === 0 ? 'scaled-up' : 'scaled';
-}
-
-function isSameButScaled(before: SlotSpec, after: SlotSpec): boolean {
-  return isSameExcept(before, after, 'cluster') && isSameExcept(before.cluster, after.cluster, 'replicas');
 }
 
 /** Sixteen hex digits, equal for specs of one object that differ only in replicas: recorded failures then count. */

@@ -1,14 +1,11 @@
 /** A slot with everything that rules may look at, from its facts and the time: sums and comparisons only. Pure. */
-import type { WorkloadId } from '../../../schema/words/names.ts';
-import type { ModelFacts } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
-import type { DesiredSlot, ImageReference, ModelPresence, RuntimeTraits } from '../../ports.ts';
+import type { RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from './choose-backend.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
-import { pullImageKey, pullModelKey, type Action } from './actions.ts';
+import { pullImageKey, pullModelKey } from './actions.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Repairs, RunningAction } from './facts.ts';
 import type { SlotFacts, WorkloadFacts } from './slot-facts.ts';
@@ -26,63 +23,40 @@ export interface WorkloadView extends WorkloadFacts {
   readonly behind: boolean;
 }
 
-export interface SlotView {
-  readonly slot: DesiredSlot;
+export interface SlotView extends SlotFacts {
   readonly spec: SlotSpec;
   readonly now: number;
   readonly network: RuntimeTraits['network'];
   /** Whether this controller executes the plan. */
   readonly leads: boolean;
   readonly providerKnown: boolean;
-  /** Aliases that another slot claims, too: a sentence for each. */
-  readonly aliasConflicts: readonly string[];
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
   /** Why it computes with another backend than the default one. */
   readonly backendChoice: string | undefined;
-  readonly model: ModelPresence | undefined;
   readonly imagesUsed: boolean;
-  readonly image: ImageReference | undefined;
-  readonly imagePresent: boolean;
   readonly template: Template | undefined;
   /** Why the provider failed to make a template; undefined if it did not fail. */
   readonly templateProblem: string | undefined;
-  /** Measured memory of this revision; undefined if unknown. */
   /** Total memory of the largest discrete device that the slot may use; undefined without one, or if unknown. */
   readonly largestDeviceBytes: number | undefined;
+  /** As measured for this revision. */
   readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadView[];
   readonly inFlight: number;
-  readonly waiting: number;
-  /** Monotonic milliseconds since which the oldest of them waits; undefined where none does. */
-  readonly waitingSince: number | undefined;
-  readonly lastActiveAt: number | undefined;
-  /** Monotonic milliseconds at which a request last asked for the slot, or gave up waiting for it. */
-  readonly lastAskedAt: number | undefined;
   /** Failures of this generation, oldest first. */
   readonly failures: readonly Attempt[];
   /** Repairs in this generation. */
   readonly repairs: Repairs | undefined;
   /** Starts of this generation. */
   readonly startLog: NonNullable<Attempts['startLog']>;
-  /** The running action that starts or updates a workload of the slot. */
-  readonly applying: Extract<Action, { name: 'apply' }> | undefined;
-  readonly stopping: boolean;
   /** The pulls under way of its image and of its model, by key; undefined if there are none. */
   readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
-  /** The workload that served and the capabilities of the slot, as of the last pass. */
-  readonly lastServing: WorkloadId | undefined;
-  readonly lastCapabilities: readonly Capability[] | undefined;
-  readonly lastServedModel: ModelFacts | undefined;
-  /** In the last pass, the slot was being loaded, or its load was given up and no request has asked since. */
-  readonly lastUnserved: boolean;
-  /** In the last pass, the slot had to leave its memory to others, or has not been asked for since it did. */
-  readonly lastGaveWay: boolean;
 }
 
 /** Throws where the provider of the slot does. */
 export function viewSlot(facts: SlotFacts, now: number): SlotView {
-  const { circumstances, slot, judged, model, image, imagePresent, attempts } = facts;
+  const { circumstances, slot, judged, model, image, attempts } = facts;
   const { traits, providers, machine, leads } = circumstances;
   const { spec } = slot;
   const imageUsable = image !== undefined || !traits.images;
@@ -91,40 +65,25 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
   // Attempts of earlier generations do not count.
   const current = attempts?.generation === slot.generation ? attempts : undefined;
   return {
-    slot,
+    ...facts,
     spec,
     now,
     network: traits.network,
     leads,
-    aliasConflicts: facts.aliasConflicts,
     backendMissing: backendMissing(spec, judged),
     backendChoice: backendChoice(spec, judged),
     providerKnown: providers[spec.provider] !== undefined,
-    model,
     imagesUsed: traits.images,
-    image,
-    imagePresent,
     template,
     templateProblem: undefined,
     largestDeviceBytes: largestDeviceBytes(machine, spec.backend),
     measured: facts.measured?.revision === template?.revision ? facts.measured : undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),
-    waiting: facts.waiting,
-    waitingSince: facts.waitingSince,
-    lastActiveAt: facts.lastActiveAt,
-    lastAskedAt: facts.lastAskedAt,
     failures: current?.failures ?? [],
     repairs: current?.repairs,
     startLog: current?.startLog ?? [],
-    applying: facts.applying,
-    stopping: facts.stopping,
     pulls: pullsOf(facts),
-    lastServing: facts.lastServing,
-    lastCapabilities: facts.lastCapabilities,
-    lastServedModel: facts.lastServedModel,
-    lastUnserved: facts.lastUnserved,
-    lastGaveWay: facts.lastGaveWay,
   };
 }
 
@@ -156,8 +115,6 @@ export function viewOrphan(workload: WorkloadFacts): WorkloadView {
   return { ...workload, alive: isAlive(workload), standing: 'current', drift: [], updatable: false, behind: false };
 }
 
-function isAlive({ fact, stopUnderWay }: WorkloadFacts): boolean {
-  return (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay;
-}
+const isAlive = ({ fact, stopUnderWay }: WorkloadFacts): boolean => (fact.phase === 'created' || fact.phase === 'running') && !stopUnderWay;
 
 const NO_DIFFERENCE: Comparison = { drift: [], outdated: false, updatable: false };

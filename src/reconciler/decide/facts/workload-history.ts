@@ -140,10 +140,6 @@ function isOldExit(before: TrackedHistory | undefined, { exitId: id, alone, runn
   return before === undefined || (alone && !before.alone);
 }
 
-export function countUpdate(before: WorkloadHistory['updates'], generation: number, now: number): WorkloadHistory['updates'] {
-  return { generation, times: before?.generation === generation ? before.times + 1 : 1, lastAt: now };
-}
-
 export interface ProbeResult {
   readonly health: Health;
   /** All that were asked. */
@@ -176,6 +172,4 @@ export function isAmong({ host, port }: Endpoint, endpoints: readonly Endpoint[]
 }
 
 /** Distinguishes two exits of a workload. Their times come from another clock and may be as coarse as a second. */
-export function exitId({ container, at }: WorkloadExit): string {
-  return container ?? String(at);
-}
+export const exitId = ({ container, at }: WorkloadExit): string => container ?? String(at);

@@ -84,7 +84,7 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
-    cluster: traits.network === 'pods' ? clusterOf(spec, { provider, memoryBytes, pinnedBy: model.pinnedBy }) : undefined,
+    cluster: traits.network === 'pods' ? clusterOf(spec, provider, model, memoryBytes) : undefined,
     argv: (port) => provider.startCmd(context(port)),
   };
 }
@@ -111,13 +111,7 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
 }
 
-interface ClusterParts {
-  readonly provider: Provider;
-  readonly memoryBytes: number | undefined;
-  readonly pinnedBy: ModelFacts['pinnedBy'];
-}
-
-function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterParts): ClusterWorkload {
+function clusterOf(spec: SlotSpec, { readyPath }: Provider, { pinnedBy }: ModelFacts, memoryBytes: number | undefined): ClusterWorkload {
   const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
   return {
     provider: spec.provider,
@@ -128,7 +122,7 @@ function clusterOf(spec: SlotSpec, { provider, memoryBytes, pinnedBy }: ClusterP
     ...devicesOf(spec.resources),
     gpus: spec.resources.gpus,
     memoryBytes,
-    readyPath: provider.readyPath,
+    readyPath,
     startTimeoutMs: spec.lifecycle.startTimeoutMs,
     drainTimeoutMs: spec.lifecycle.drainTimeoutMs,
     nodeSelector,

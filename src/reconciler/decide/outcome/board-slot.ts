@@ -1,4 +1,4 @@
-/** What the board shows of a slot. Pure. */
+/** What the board shows of a slot, and the names of slots. Pure. */
 import type { SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { BoardSlot } from '../../board.ts';
 import type { DesiredSlot } from '../../ports.ts';
@@ -31,9 +31,10 @@ export function boardSlot(
   };
 }
 
-/** Which slots serve a model name that a client sends. Pure. */
-
-/** A slot's names: its own, the answering model, the wanted model, its aliases. Its own name wins over other slots'. */
+/**
+ * Slots by the names that clients may send: a slot's own, the answering model, the wanted model, its aliases. A slot's
+ * own name wins over the names of other slots.
+ */
 export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
   const names = new Map<string, SlotName[]>();
   const add = (key: string, slot: SlotName): void => {

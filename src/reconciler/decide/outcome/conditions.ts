@@ -155,12 +155,6 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
   return condition('DriftDetected', 'True', describeAltered({ drift }, view));
 }
 
-/**
- * The condition `UpToDate`: the answering server matches the newest spec. Derived from the other conditions, so waiting
- * for this one alone is enough: it is true only if nothing is stalled or under way, and the slot answers or rests on
- * purpose. Pure.
- */
-
 interface UpToDateFacts {
   readonly ready: ConditionInput;
   readonly reconciling: ConditionInput;
@@ -171,26 +165,27 @@ interface UpToDateFacts {
   readonly template: SlotView['template'];
 }
 
+/**
+ * The condition `UpToDate`: the answering server matches the newest spec. Derived from the other conditions, so waiting
+ * for this one alone is enough: it is true only if nothing is stalled or under way, and the slot answers or rests on
+ * purpose. Pure.
+ */
 function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate, template }: UpToDateFacts): ConditionInput {
-  if (stalled.status === 'True') return upToDate('False', stalled);
-  if (ready.status === 'Unknown') return upToDate('Unknown', ready);
+  if (stalled.status === 'True') return condition('UpToDate', 'False', stalled);
+  if (ready.status === 'Unknown') return condition('UpToDate', 'Unknown', ready);
   if (ready.status === 'True') {
     // `PreviousServes` says more than the progress of the replacement.
-    if (reconciling.status !== 'False') return upToDate('False', ready.reason === 'PreviousServes' ? ready : reconciling);
+    if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready.reason === 'PreviousServes' ? ready : reconciling);
     const unknown = isMemoryUnknown(template) ? `; ${MEMORY_UNKNOWN}` : '';
-    return upToDate('True', { reason: 'SpecInForce', message: `The newest spec is in force${unknown}` });
+    return condition('UpToDate', 'True', { reason: 'SpecInForce', message: `The newest spec is in force${unknown}` });
   }
-  if (reconciling.status !== 'False') return upToDate('False', ready);
+  if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready);
   // The next request would load the slot, and nothing could answer it.
   const isStuck = gate?.kind === 'stalled' || gate?.kind === 'memory';
-  if (isStuck && unwanted?.reason !== 'Disabled' && unwanted?.reason !== 'NoReplicas') return upToDate('False', gate);
+  if (isStuck && unwanted?.reason !== 'Disabled' && unwanted?.reason !== 'NoReplicas') return condition('UpToDate', 'False', gate);
   // A slot that should run, does not answer and for which nothing is under way, is one about which too little is known.
-  return upToDate(unwanted === undefined ? 'Unknown' : 'True', ready);
+  return condition('UpToDate', unwanted === undefined ? 'Unknown' : 'True', ready);
 }
 
 const MEMORY_UNKNOWN =
   'how much memory it needs is not known, since the gateway cannot read its model, and none is reserved: set "resources.memory"';
-
-function upToDate(status: Condition['status'], { reason, message }: Finding): ConditionInput {
-  return { type: 'UpToDate', status, reason, message };
-}

@@ -3,11 +3,10 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { ConditionType } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
-import { adviceFor, type Reason } from '../../../schema/status/reasons.ts';
-import { AT_REST_REASONS } from '../../../schema/status/slot-reasons.ts';
+import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Decision, Plan } from '../facts/facts.ts';
-import { HOST, type PoolId, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
+import { HOST, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number, withLog = true): string {
@@ -30,7 +29,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
 
 /** Distinguishes a slot that is off on purpose from one that should run. */
 function stateWord({ state, findings: [first] }: Decision): string {
-  return state === 'offline' && first !== undefined && Object.hasOwn(AT_REST_REASONS, first.reason) ? 'off' : state;
+  return state === 'offline' && first !== undefined && isAtRestReason(first.reason) ? 'off' : state;
 }
 
 /** What a plan does, slot by slot, without slots that need nothing. */
@@ -75,19 +74,13 @@ export function findFailing({ name, conditions }: Pick<Decision, 'name' | 'condi
 }
 
 /** What an action does, and why: `start "svc-slot-primary" … on port 18080: The slot is wanted …`. */
-export function actionText(action: Action): string {
-  return `${verbPhrase(action)}: ${action.because.message}`;
-}
+export const actionText = (action: Action): string => `${verbPhrase(action)}: ${action.because.message}`;
 
 /** Timeline text when an action begins: `Starting "svc-slot-primary" … on port 18080: The slot is wanted …`. */
-export function beginText(action: Action): string {
-  return `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
-}
+export const beginText = (action: Action): string => `${capitalized(verbPhrase(action, 'ing'))}: ${action.because.message}`;
 
 /** Timeline text when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
-export function doneText(action: Action): string {
-  return capitalized(verbPhrase(action, 'ed'));
-}
+export const doneText = (action: Action): string => capitalized(verbPhrase(action, 'ed'));
 
 type Tense = keyof (typeof VERBS)['pull'];
 
@@ -133,9 +126,7 @@ function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], te
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-function findingText({ reason, message }: Finding): string {
-  return `${message} [${reason}]`;
-}
+const findingText = ({ reason, message }: Finding): string => `${message} [${reason}]`;
 
 /** Only where somebody must act. */
 function adviceLines({ name, conditions }: Decision): readonly string[] {
@@ -167,38 +158,26 @@ function progressText({ what, doneBytes, totalBytes }: NonNullable<Decision['pro
     : `${formatSize(doneBytes)} of ${formatSize(totalBytes)}, ${what}`;
 }
 
-function secondsText(ms: number): string {
-  return ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
-}
+const secondsText = (ms: number): string => (ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);
 
-function quoted(values: readonly string[]): string {
-  return values.map((value) => `"${value}"`).join(', ');
-}
-
-/** Memory sharing as text: what a slot needs, of which budget, which competing slot gets it, and why. Pure. */
+const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');
 
 /** One line for the slot, and one for each slot that shares the memory, where it is short. */
 function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {
   if (memory?.budgetBytes === undefined) return [];
   const { pool, othersBytes, candidates } = memory;
   const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted yet' : 'not admitted';
-  const ahead = memory.ahead.length === 0 ? '' : ` to ${memory.ahead.map((name) => `"${name}"`).join(', ')}`;
+  const ahead = memory.ahead.length === 0 ? '' : ` to ${quoted(memory.ahead)}`;
   const kept = memory.keptFor === undefined ? '' : `; the rest is kept for "${memory.keptFor}", whose turn comes first`;
+  const measured =
+    memory.estimatedBytes === undefined ? '' : ` as measured, more than the estimate of ${formatSize(memory.estimatedBytes)}`;
   const others = othersBytes === 0 ? '' : `; other programs use ${formatSize(othersBytes)} of it`;
-  const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${nameOf(pool)} are promised${ahead}`;
+  const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${pool === HOST ? '' : ` on "${pool}"`} are promised${ahead}`;
   return [
-    `  memory: ${verdict}, needs ${placementText(memory)}${measuredText(memory)}; ${promised}${kept}${others}`,
+    `  memory: ${verdict}, needs ${placementText(memory)}${measured}; ${promised}${kept}${others}`,
     ...(candidates.length <= 1 ? [] : ['  memory is short; the slots that share it:']),
     ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate)}`),
   ];
-}
-
-function measuredText({ estimatedBytes }: MemoryVerdict): string {
-  return estimatedBytes === undefined ? '' : ` as measured, more than the estimate of ${formatSize(estimatedBytes)}`;
-}
-
-function nameOf(pool: PoolId): string {
-  return pool === HOST ? '' : ` on "${pool}"`;
 }
 
 /** Lists each memory if there is more than one. */

@@ -1,6 +1,7 @@
 /** What is published of a slot: its status, and which of its changes the timeline gets. Pure. */
 import type { ModelId, Revision } from '../../../schema/words/names.ts';
 import type { RecordedFailure, SlotState, SlotStatus, TimelineEntry } from '../../../schema/status/slot-status.ts';
+import { reuse } from '../../../schema/words/same-value.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt, Decision, Observed, PublishedSlot } from '../facts/facts.ts';
 import { hashUnscaled } from '../facts/slot-edit.ts';
@@ -88,17 +89,6 @@ function conditionChanges(conditions: PublishedSlot['conditions'], before: Publi
   });
 }
 
-/**
- * Answers the question: has a swap begun or ended? Compares which revision answered last with the one that is wanted
- * and the one that answers now. Restarts of one revision, updates in place, and slots that were at rest in between are
- * no swaps. Pure.
- *
- *     answered last   wanted   answers now    entry
- *     a               a        a, or nothing  none
- *     a               b        a, or nothing  the swap has begun, once for each b
- *     a               b        b              the swap has ended
- */
-
 /** What is remembered of a slot between passes. */
 export interface SwapProgress {
   /** Undefined before anything has answered, and while the slot is at rest. */
@@ -115,7 +105,17 @@ interface Answering {
 
 export const NO_SWAP: SwapProgress = { answered: undefined, announced: undefined };
 
-/** `model`: the one that answers now; while none does, the wanted one. */
+/**
+ * Answers the question: has a swap begun or ended? Compares which revision answered last with the one that is wanted
+ * and the one that answers now. Restarts of one revision, updates in place, and slots that were at rest in between are
+ * no swaps.
+ *
+ *     answered last   wanted   answers now    entry
+ *     a               a        a, or nothing  none
+ *     a               b        a, or nothing  the swap has begun, once for each b
+ *     a               b        b              the swap has ended
+ * `model`: the one that answers now; while none does, the wanted one.
+ */
 export function followSwap(
   before: SwapProgress,
   decision: Decision,
@@ -129,7 +129,7 @@ export function followSwap(
   if (serving !== undefined && ready?.reason === 'ProbePassed') {
     const ended = before.answered !== undefined && before.answered.revision !== revision;
     const progress = { answered: { revision, model: model.now }, announced: undefined };
-    return { progress: isSame(progress, before) ? before : progress, entries: ended ? [endOf(before.answered.model, model.now)] : [] };
+    return { progress: reuse(before, progress), entries: ended ? [endOf(before.answered.model, model.now)] : [] };
   }
   const foundSo = serving !== undefined && ready?.reason === 'PreviousServes' ? { revision: undefined, model: model.now } : undefined;
   const answered = before.answered ?? foundSo;
@@ -145,8 +145,4 @@ function beginningOf(old: ModelId, next: ModelId): NewEntry {
 function endOf(old: ModelId, next: ModelId): NewEntry {
   const message = old === next ? `A new server of model "${next}" answers now` : `Model "${next}" answers now instead of model "${old}"`;
   return { kind: 'swap', message, cause: 'SwapFinished' };
-}
-
-function isSame({ answered, announced }: SwapProgress, before: SwapProgress): boolean {
-  return announced === before.announced && answered?.revision === before.answered?.revision && answered?.model === before.answered?.model;
 }

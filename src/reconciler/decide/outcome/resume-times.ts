@@ -48,20 +48,11 @@ export function hasResumed(conditions: readonly Condition[], earlier: EarlierSta
   return statusOf(conditions) === statusOf(earlier.conditions);
 }
 
-/** How a pass ended; for metrics. */
-type PassResult = 'ok' | 'unreadable' | 'unreachable' | 'refused';
-
-interface PassFacts {
-  /** Whether the slots could be read; otherwise the pass uses what the last one read. */
-  readonly readable: boolean;
-  /** Whether the runtime answered. */
-  readonly reachable: boolean;
-  /** Whether the plan broke no rule. */
-  readonly accepted: boolean;
-}
-
-/** Returns the worst of what happened in a pass. Pure. */
-export function passResult({ readable, reachable, accepted }: PassFacts): PassResult {
+/**
+ * The worst of what happened in a pass; for metrics. The slots were `readable`, the runtime was `reachable`, and the
+ * plan, which broke no rule, was `accepted`.
+ */
+export function passResult({ readable, reachable, accepted }: Readonly<Record<'readable' | 'reachable' | 'accepted', boolean>>) {
   if (!accepted) return 'refused';
   if (!reachable) return 'unreachable';
   return readable ? 'ok' : 'unreadable';

@@ -130,9 +130,7 @@ function swapsBeside(view: SlotView, rules: RoleRules, old: WorkloadView): boole
 }
 
 /** At times no replica of a running workload is ready, so that there is nowhere to send a request. */
-function isReachable({ fact }: WorkloadView): boolean {
-  return fact.endpoints.length > 0;
-}
+const isReachable = ({ fact }: WorkloadView): boolean => fact.endpoints.length > 0;
 
 function isCurrent(workload: WorkloadView, view: SlotView): boolean {
   if (workload.standing === 'altered') return workload.updatable || !repairsDrift(view);
@@ -191,9 +189,7 @@ function leave(workload: WorkloadView, view: SlotView, because: Finding): Draini
   return { workload, because, failure: inVain && !counted ? { ...because, kind: 'withdrawn' } : undefined };
 }
 
-function drain(workload: WorkloadView, because: Finding): Draining {
-  return { workload, because, failure: undefined };
-}
+const drain = (workload: WorkloadView, because: Finding): Draining => ({ workload, because, failure: undefined });
 
 /**
  * Whether a fault counts against this generation of the slot: the workload must be the wanted one, and must not have

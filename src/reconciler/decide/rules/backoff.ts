@@ -55,6 +55,4 @@ export function finalFailure(
   return attempt?.failure;
 }
 
-function isPortTaken({ failure }: Attempt): boolean {
-  return failure.reason === 'PortTaken';
-}
+const isPortTaken = ({ failure }: Attempt): boolean => failure.reason === 'PortTaken';

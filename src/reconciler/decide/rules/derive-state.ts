@@ -3,6 +3,8 @@ import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from './assign-roles.ts';
 
+type Subjects = Pick<Roles, 'serving' | 'starting' | 'draining'>;
+
 export interface StateFacts {
   /** The workload that represents the slot. `draining`: it gets no new requests. An exited workload counts as none. */
   readonly workload: 'none' | 'created' | 'running' | 'draining';
@@ -39,7 +41,7 @@ export function deriveState(facts: StateFacts): SlotState {
 }
 
 /** What the state depends on, as far as the workloads show it. */
-export function stateFactsOf(view: SlotView, roles: Roles): Omit<StateFacts, 'applying' | 'pulling'> {
+export function stateFactsOf(view: SlotView, roles: Subjects): Omit<StateFacts, 'applying' | 'pulling'> {
   const subject = isLeft(view, roles) ? undefined : findSubject(view, roles);
   if (subject === undefined) {
     const draining = view.workloads.some(({ fact }) => fact.phase !== 'exited');
@@ -55,14 +57,14 @@ export function stateFactsOf(view: SlotView, roles: Roles): Omit<StateFacts, 'ap
 }
 
 /** The workload that represents the slot: the serving one, or else one that may serve soon, running ones first. */
-export function findSubject(view: SlotView, { serving, starting, draining }: Roles): WorkloadView | undefined {
+export function findSubject(view: SlotView, { serving, starting, draining }: Subjects): WorkloadView | undefined {
   if (serving !== undefined) return serving;
   const staying = view.workloads.filter((workload) => workload.alive && draining.every((each) => each.workload !== workload));
   return staying.find(({ fact }) => fact.phase === 'running') ?? starting ?? staying[0];
 }
 
 /** Nothing answers, and what did is draining: to make room, or for a fault that a late probe may still disprove. */
-function isLeft(view: SlotView, roles: Roles): boolean {
+function isLeft(view: SlotView, roles: Subjects): boolean {
   if (roles.draining.some(({ because }) => because.reason === 'RoomNeeded')) return true;
   if (roles.draining.length === 0 || findSubject(view, roles)?.fact.phase === 'running') return false;
   return roles.draining.some(({ workload }) => workload.alive && workload.fact.phase === 'running');

@@ -23,9 +23,7 @@ export type Gate = Finding &
   );
 
 /** The most serious one first. */
-export function findGates(view: SlotView): readonly Gate[] {
-  return GATES.flatMap((find) => find(view) ?? []);
-}
+export const findGates = (view: SlotView): readonly Gate[] => GATES.flatMap((find) => find(view) ?? []);
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
@@ -225,8 +223,6 @@ export function findTooLarge(needed: PoolBytes, pools: readonly MemoryPool[]): G
   return undefined;
 }
 
-/** Whether any discrete device of the machine is as large as a model requires. Pure. */
-
 /** `leastBytes`: total required by the model. `largestBytes`: of the largest device. Undefined if unknown or enough. */
 export function tooSmallFor(model: string, leastBytes: number | undefined, largestBytes: number | undefined): Finding | undefined {
   if (leastBytes === undefined || largestBytes === undefined || largestBytes >= leastBytes) return undefined;
@@ -235,6 +231,4 @@ export function tooSmallFor(model: string, leastBytes: number | undefined, large
 }
 
 /** As GPUs are sold. */
-function formatGigabytes(bytes: number): string {
-  return `${Math.round(bytes / 1e8) / 10} GB`;
-}
+const formatGigabytes = (bytes: number): string => `${Math.round(bytes / 1e8) / 10} GB`;

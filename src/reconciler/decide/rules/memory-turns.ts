@@ -76,7 +76,7 @@ export function inOrder<Request extends MemoryRequest>(requests: readonly Reques
   const ranks = new Map(requests.map((request) => [request.slot, ranked(request)]));
   return nearlyInOrder(requests, earlier).sort(
     (a, b) =>
-      (ranks.get(b.slot) ?? 0) - (ranks.get(a.slot) ?? 0) || placeOf(a) - placeOf(b) || compareWithin(a, b) || compareNames(a.slot, b.slot),
+      (ranks.get(b.slot) ?? 0) - (ranks.get(a.slot) ?? 0) || placeOf(a) - placeOf(b) || compareWithin(a, b) || (a.slot < b.slot ? -1 : 1),
   );
 }
 
@@ -122,9 +122,8 @@ const PLACES: Readonly<Record<MemoryGroup, number>> = {
 };
 
 /** What is to run always and does not run yet waits as others do, before all that load on demand. */
-function placeOf({ turn, incumbent }: MemoryRequest): number {
-  return turn.group === 'always' && !incumbent ? PLACES.overdue : PLACES[turn.group];
-}
+const placeOf = ({ turn, incumbent }: MemoryRequest): number =>
+  turn.group === 'always' && !incumbent ? PLACES.overdue : PLACES[turn.group];
 
 function compareWithin(a: MemoryRequest, b: MemoryRequest): number {
   const { group } = a.turn;
@@ -135,15 +134,6 @@ function compareWithin(a: MemoryRequest, b: MemoryRequest): number {
   return b.lastActiveAt - a.lastActiveAt;
 }
 
-function compareNames(a: SlotName, b: SlotName): number {
-  return a < b ? -1 : a === b ? 0 : 1;
-}
-
-/**
- * Places a server in the pools of the machine: on the fullest device where it fits, else split over as few as
- * possible. Pure.
- */
-
 export interface PlacementQuestion {
   readonly demand: MemoryDemand;
   readonly pools: PoolsOfBackend;
@@ -152,8 +142,9 @@ export interface PlacementQuestion {
 }
 
 /**
- * `freeBytes` says what is left of a pool; infinite where that has no budget. Returns a placement also where nothing
- * fits: the one that lacks least, so that the numbers of a refusal mean something.
+ * Places a server in the pools of the machine: on the fullest device where it fits, else split over as few as
+ * possible. `freeBytes` says what is left of a pool; infinite where that has no budget. Returns a placement also where
+ * nothing fits: the one that lacks least, so that the numbers of a refusal mean something.
  */
 export function placeMemory({ demand, pools, gpus }: PlacementQuestion, freeBytes: (pool: PoolId) => number): PoolBytes {
   const { hostBytes, deviceBytes } = demand;

@@ -89,6 +89,4 @@ export const MOVES = {
 } as const satisfies Record<SlotState, Record<SlotState, string>>;
 
 /** Whether a pass may find a slot in `to` after the previous pass found it in `from`. */
-export function mayMove(from: SlotState, to: SlotState): boolean {
-  return MOVES[from][to] !== 'never';
-}
+export const mayMove = (from: SlotState, to: SlotState): boolean => MOVES[from][to] !== 'never';

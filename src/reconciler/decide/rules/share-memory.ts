@@ -76,7 +76,15 @@ const MOST_NAMES = 10;
  */
 export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[], last?: MemoryShares): MemoryShares {
   if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims, last);
-  let share = openShare(claims, pools);
+  let share: Share = {
+    pools: new Map(pools.map((pool) => [pool.id, pool])),
+    running: sumBytes(claims.map(({ held }) => held ?? NO_BYTES)),
+    ahead: {},
+    used: NO_BYTES,
+    firm: NO_BYTES,
+    beside: false,
+    reserved: {},
+  };
   const turns: ShareTurn[] = [];
   for (const [index, claim] of inOrder(
     claims,
@@ -95,18 +103,6 @@ export function shareMemory(claims: readonly MemoryClaim[], pools: readonly Memo
     changesAt: ends.length === 0 ? undefined : Math.min(...ends),
     turns,
     candidates,
-  };
-}
-
-function openShare(claims: readonly MemoryClaim[], pools: readonly MemoryPool[]): Share {
-  return {
-    pools: new Map(pools.map((pool) => [pool.id, pool])),
-    running: sumBytes(claims.map(({ held }) => held ?? NO_BYTES)),
-    ahead: {},
-    used: NO_BYTES,
-    firm: NO_BYTES,
-    beside: false,
-    reserved: {},
   };
 }
 

@@ -76,8 +76,6 @@ function isInUse({ waiting, inFlight, leads, workloads }: SlotView): boolean {
   return waiting > 0 || inFlight > 0 || (!leads && workloads.some(({ alive }) => alive));
 }
 
-/** When a slot was last of use, which decides when it is unloaded for being idle. Pure. */
-
 interface ActivityFacts {
   readonly slot: DesiredSlot;
   readonly now: number;
@@ -94,9 +92,10 @@ interface ActivityFacts {
 }
 
 /**
- * Monotonic milliseconds. Requests count, those that only asked for the slot included. So do, as reasons not to unload
- * it yet, an edit of a slot that is always loaded (other than a change of its replicas), a load that has not finished,
- * one that failed and will be tried again, and a workload that was found running.
+ * When a slot was last of use, which decides when it is unloaded: monotonic milliseconds. Requests count, those that
+ * only asked for the slot included. So do, as reasons not to unload it yet, an edit of a slot that is always loaded
+ * (other than a change of its replicas), a load that has not finished, one that failed and will be tried again, and a
+ * workload that was found running.
  */
 export function deriveLastActive(facts: ActivityFacts): number | undefined {
   const { slot, now, before, traffic, workloads } = facts;

@@ -16,22 +16,15 @@ import { crashedInPlace } from '../rules/workload-faults.ts';
 export const APPLY_OUTDATED: Finding = { reason: 'ApplyOutdated', message: 'An edit changed something that needs no new workload' };
 
 /** `hindered`: nothing may be started now, and then nothing is updated either. */
-export function planInPlaceUpdates(view: SlotView, roles: Roles, hindered: boolean): TimedActions {
-  const workload = findUpdatable(roles);
+export function planInPlaceUpdates(view: SlotView, { serving, starting }: Roles, hindered: boolean): TimedActions {
+  const workload = [serving, starting].find((each) => each?.updatable === true && (each.behind || each.standing === 'altered'));
   if (workload === undefined || hindered || view.applying !== undefined) return NOTHING_DUE;
   if (workload.standing === 'altered' && repairsDrift(view)) return update(workload, view, describeAltered(workload, view));
   if (!workload.behind) return NOTHING_DUE;
-  const at = nextUpdateAt(workload, view);
+  // An update that does not last is repeated less and less often.
+  const { updates } = workload.known;
+  const at = updates?.generation === view.slot.generation ? updates.lastAt + delayAfter(updates.times) : 0;
   return at > view.now ? { actions: [], wakes: [at] } : update(workload, view, APPLY_OUTDATED);
-}
-
-function findUpdatable({ serving, starting }: Roles): WorkloadView | undefined {
-  return [serving, starting].find((workload) => workload?.updatable === true && (workload.behind || workload.standing === 'altered'));
-}
-
-/** An update that does not last is repeated less and less often. */
-function nextUpdateAt({ known: { updates } }: WorkloadView, { slot }: SlotView): number {
-  return updates?.generation === slot.generation ? updates.lastAt + delayAfter(updates.times) : 0;
 }
 
 function update({ fact, known }: WorkloadView, { slot, spec, template, model }: SlotView, because: Finding): TimedActions {
@@ -43,9 +36,7 @@ function update({ fact, known }: WorkloadView, { slot, spec, template, model }: 
   return { actions: [{ name: 'apply', slot: slot.name, because, args: { workload, origin, updatesInPlace } }], wakes: [] };
 }
 
-/** Counts crashes of workloads that their runtime restarts automatically, each of them once. Pure. */
-
-/** `unwanted`: why the slot should not run now. */
+/** Counts crashes of workloads that their runtime restarts, each once. `unwanted`: why the slot should not run. */
 export function planCrashNotes(view: SlotView, unwanted: Finding | undefined): readonly Action[] {
   return view.workloads.flatMap((workload) => planNote(workload, view, unwanted));
 }

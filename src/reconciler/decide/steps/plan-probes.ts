@@ -1,5 +1,5 @@
 /** Which workloads are probed now, and when the next probes are due. Pure. */
-import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
+import type { Endpoint } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
@@ -27,9 +27,7 @@ export function planProbes(view: SlotView, roles: Roles): TimedActions {
 }
 
 /** Pause between attempts while a workload warms up: a twentieth of its age, 5 ms to 1 s. */
-export function warmingPauseMs(ageMs: number): number {
-  return Math.min(Math.max(ageMs / 20, 5), 1000);
-}
+export const warmingPauseMs = (ageMs: number): number => Math.min(Math.max(ageMs / 20, 5), 1000);
 
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
   const { fact, known } = workload;
@@ -39,7 +37,9 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   const slack = probe?.status !== 'passing' ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
   if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
-  const origin = known.origin ?? { spec: view.spec, model: modelOf(view) };
+  // Where the model of a running workload is no longer in the store, only its name is known.
+  const present = view.model?.kind === 'present' ? view.model.facts : { id: view.spec.model.default, hostPath: '', sizeBytes: 0 };
+  const origin = known.origin ?? { spec: view.spec, model: present };
   const args = {
     slot: view.slot.name,
     workload: fact.id,
@@ -82,9 +82,4 @@ function isNew(endpoints: readonly Endpoint[], { passedEndpoints, failingEndpoin
 function whyProbe(probe: ProbeFact | undefined): Finding {
   if (probe?.passed === true) return { reason: 'ProbeDue', message: 'A liveness probe is due' };
   return { reason: 'ProbeNotPassed', message: 'The server runs and has not answered yet' };
-}
-
-/** Where the model of a running workload is no longer in the store, only its name is known. */
-function modelOf({ model, spec }: SlotView): ModelFacts {
-  return model?.kind === 'present' ? model.facts : { id: spec.model.default, hostPath: '', sizeBytes: 0 };
 }

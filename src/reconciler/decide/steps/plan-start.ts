@@ -1,6 +1,6 @@
-/** The start of a workload. Pure. */
+/** The start of a workload, what is pulled for slots, and which pulls are cancelled. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import { pullImageKey, pullModelKey, type Action } from '../facts/actions.ts';
+import { keyOfAction, type Action } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
 import type { Allocation, SlotMemory } from '../rules/allocator.ts';
@@ -31,8 +31,6 @@ export function planStart(
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }
 
-/** What is pulled for slots, and which pulls are cancelled. Pure. */
-
 type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
 interface Pulls {
@@ -46,10 +44,10 @@ interface Pulls {
 /** Pulls start only where nothing else prevents the slot from starting. */
 export function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
   const needed = gates.flatMap((gate) => pullFor(gate, view) ?? []);
-  const waitsFor = needed.map(pullKey);
+  const waitsFor = needed.map(keyOfAction);
   const due = gates.every(({ kind }) => kind === 'pulling');
   return {
-    actions: due ? needed.filter((pull) => view.pulls?.has(pullKey(pull)) !== true) : [],
+    actions: due ? needed.filter((pull) => view.pulls?.has(keyOfAction(pull)) !== true) : [],
     pulling: waitsFor.some((key) => due || view.pulls?.has(key) === true),
     waitsFor,
   };
@@ -71,7 +69,7 @@ export function sharePulls(actions: readonly Action[]): readonly Action[] {
   const seen = new Set<string>();
   return actions.filter((action) => {
     if (!isPull(action)) return true;
-    const key = pullKey(action);
+    const key = keyOfAction(action);
     if (seen.has(key)) return false;
     seen.add(key);
     return true;
@@ -84,10 +82,4 @@ function pullFor(gate: Gate, { image, spec, slot }: SlotView): Pull | undefined 
   return image === undefined ? undefined : { name: 'pullImage', slot: slot.name, because: gate, args: { image } };
 }
 
-function isPull(action: Action): action is Pull {
-  return action.name === 'pullImage' || action.name === 'pullModel';
-}
-
-function pullKey(pull: Pull): string {
-  return pull.name === 'pullImage' ? pullImageKey(pull.args.image) : pullModelKey(pull.args.model);
-}
+const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';

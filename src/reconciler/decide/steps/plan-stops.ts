@@ -5,9 +5,7 @@
  * sent again. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import type { Action } from '../facts/actions.ts';
-import type { Desired } from '../facts/facts.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { workloadFactsOf } from '../facts/slot-facts.ts';
 import { viewOrphan, type SlotView, type WorkloadView } from '../facts/view.ts';
@@ -37,17 +35,11 @@ export function planStops(view: SlotView, { draining }: Roles): TimedActions {
   return joinTimed(due.map((each) => planStop(each, drainTimeoutMs, view.now)));
 }
 
-export interface Orphan {
-  readonly id: WorkloadId;
-  readonly because: Finding;
-  readonly timed: TimedActions;
-}
-
 /** Workloads of removed slots drain like any others. A slot whose text has never been valid keeps what runs. */
-export function planOrphans(gathered: Gathered): readonly Orphan[] {
+export function planOrphans(gathered: Gathered) {
   const { desired, workloads, now } = gathered;
   return [...workloads]
-    .filter(([slot]) => isRemoved(slot, desired))
+    .filter(([slot]) => !desired.slots.has(slot) && !desired.refused.has(slot))
     .flatMap(([slot, facts]) => {
       const because: Finding = { reason: 'SlotRemoved', message: `Slot "${slot}" is no longer desired` };
       return facts.map((fact) => {
@@ -64,10 +56,6 @@ export function joinTimed(parts: readonly TimedActions[]): TimedActions {
     wakes: parts.flatMap(({ wakes }) => wakes),
     validUntil: parts.reduce((soonest, { validUntil = soonest }) => Math.min(soonest, validUntil), Number.POSITIVE_INFINITY),
   };
-}
-
-function isRemoved(slot: SlotName, { slots, refused }: Desired): boolean {
-  return !slots.has(slot) && !refused.has(slot);
 }
 
 /**

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from '../../../../src/reconciler/decide/rules/backoff.ts';
-import type { Attempt, AttemptKind } from '../../../../src/reconciler/decide/facts/facts.ts';
+import type { AttemptKind } from '../../../../src/reconciler/decide/facts/actions.ts';
+import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Reason } from '../../../../src/schema/status/reasons.ts';
 
 const attempt = (at: number, kind: AttemptKind = 'crash', reason: Reason = 'Crashed'): Attempt => ({

@@ -1,6 +1,7 @@
 /** Every failure counts, for each slot that it concerns, and nothing is tried again before its back-off is over. */
 import type { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
-import type { AttemptKind, Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
+import type { AttemptKind } from '../../../../src/reconciler/decide/facts/actions.ts';
+import type { Attempt } from '../../../../src/reconciler/decide/facts/facts.ts';
 import type { Workload } from '../../../../src/reconciler/ports.ts';
 import type { Call, Planned } from '../journal.ts';
 import { countsOn, delayMs, type Rule } from './rule.ts';
