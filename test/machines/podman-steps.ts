@@ -66,7 +66,7 @@ export function podmanSteps(machine: () => Machine): void {
   test('"svcctl doctor" tells a rootless podman from a rootful one', async () => {
     const doctor = async (environment: string): Promise<string> =>
       (await machine().run(['bash', '-c', `${environment} svcctl doctor`])).output;
-    expect(await doctor('')).toMatch(/ok +podman +"\/run\/user\/\d+\/podman\/podman\.sock" \(rootless\)/);
+    expect(await doctor('')).toMatch(/ok +service .*"\/run\/user\/\d+\/podman\/podman\.sock" \(rootless\)/);
     await machine().shell('systemctl start podman.socket');
     expect(await doctor('SVC_PODMAN_SOCKET=/run/podman/podman.sock')).toContain('(rootful: whoever may use this socket is root)');
   }, 300_000);

@@ -31,7 +31,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   files: ['configuration', 'slots', 'toolboxes', 'catalogue'],
 };
 /** With a problem, each has a line of its own; without one, there is nothing to say. */
-const QUIET = /^(?:settings|models|open files|program of .*)$/;
+const QUIET = /^(?:settings|models|open files|runtime|program of .*)$/;
 
 export function mergeChecks(checks: readonly Check[]): readonly Check[] {
   const isFine = ({ result }: Check): boolean => result === 'ok';
