@@ -46,7 +46,7 @@ async function filesBelow(name: string): Promise<string[]> {
 }
 
 const read = async (name: string): Promise<string> => await readFile(path.join(dir, name), 'utf8');
-const on = async (machine: 'one' | 'two', verb: 'backup' | 'restore', file = path.join(dir, 'b.tar.gz')): Promise<Ran> =>
+const on = async (machine: 'one' | 'two' | 'none', verb: 'backup' | 'restore', file = path.join(dir, 'b.tar.gz')): Promise<Ran> =>
   await svcctl([verb, file], {
     env: { SVC_CONFIG_DIR: path.join(dir, machine, 'config'), SVC_STATE_DIR: path.join(dir, machine, 'state') },
   });
@@ -115,6 +115,14 @@ describe('svcctl backup', () => {
     const [kept = ''] = await filesBelow('two/state/replaced');
     expect(await read(`two/state/replaced/${kept}`)).toBe('mine\n');
   });
+});
+
+test.each(['backup', 'restore'] as const)('svcctl %s says that there is no service whose files it could use', async (verb) => {
+  const { code, err } = await on('none', verb);
+  expect(code).toBe(1);
+  expect(err).toContain('none/state" does not exist');
+  expect(err).toContain('give --checkout for one that "npm start" runs');
+  expect(await readdir(dir)).toEqual(['one', 'two']);
 });
 
 describe('svcctl restore refuses', () => {

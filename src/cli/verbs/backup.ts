@@ -50,8 +50,17 @@ function rootsOf(cli: Cli, { checkout }: BackupOptions): { readonly roots: Roots
   return { roots: { config: configDirOf(env), state: stateDirOf(env) }, env };
 }
 
+/** Files of the service belong to the owner of its state directory. */
+async function ownerOf({ state }: Roots) {
+  return await lstat(state).catch(() => {
+    const hint = 'Install the service first, or give --checkout for one that "npm start" runs';
+    throw new CliFailure(`The state directory "${state}" does not exist`, { hint });
+  });
+}
+
 export async function runBackup(cli: Cli, options: BackupOptions, file: string): Promise<void> {
   const { roots, env } = rootsOf(cli, options);
+  const owner = await ownerOf(roots);
   const models = await modelsOf({ env, terminal: cli.terminal });
   const now = new Date(cli.now());
   const manifest: BackupManifest = { format: BACKUP_FORMAT, version: readVersion(), created_at: now.toISOString(), models };
@@ -66,7 +75,6 @@ export async function runBackup(cli: Cli, options: BackupOptions, file: string):
   };
   const fill = async (): Promise<void> => {
     await add({ name: BACKUP_MANIFEST, mtime: now }, Buffer.from(`${JSON.stringify(manifest, undefined, 1)}\n`));
-    const owner = await lstat(roots.state);
     for (const place of ['config', 'state'] as const)
       for await (const name of listFiles(roots[place], place)) {
         await using handle = await openRegularFile(path.join(roots[place], name), { follow: false, mostBytes: BACKUP_FILE_BYTES });
@@ -108,9 +116,7 @@ async function* listFiles(root: string, place: BackupPlace, name = ''): AsyncGen
 
 export async function runRestore(cli: Cli, options: BackupOptions, file: string): Promise<void> {
   const { roots, env } = rootsOf(cli, options);
-  const owner = await lstat(roots.state).catch(() => {
-    throw new CliFailure(`The state directory "${roots.state}" does not exist`, { hint: 'Install the service first' });
-  });
+  const owner = await ownerOf(roots);
   let manifest: BackupManifest | undefined;
   // The whole archive is judged before anything is written.
   for await (const member of readMembers(file)) ({ manifest } = member);
