@@ -1,9 +1,9 @@
 /** Applies every overlay and every example of the chart to a fresh namespace, with the images of the tests in the place of those that readers put in. */
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
 import { at } from '../helm/rendered.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
@@ -71,16 +71,18 @@ async function objectsOf(path: string, namespace: string): Promise<readonly Json
 }
 
 describeWithCluster('Every example and overlay', () => {
-  let namespace = '';
-  afterEach(async () => {
-    await kubectl(['delete', 'namespace', namespace, '--timeout=170s']);
-    await kubectl(['delete', 'persistentvolume', `${namespace}-models`, `${namespace}-svc-models`]);
-  }, 180_000);
+  const namespaces: string[] = [];
+  afterAll(async () => {
+    await kubectl(['delete', 'namespace', ...namespaces, '--ignore-not-found', '--timeout=280s']);
+    const volumes = namespaces.flatMap((namespace) => [`${namespace}-models`, `${namespace}-svc-models`]);
+    await kubectl(['delete', 'persistentvolume', ...volumes, '--ignore-not-found']);
+  }, 300_000);
 
   test.each([...EXAMPLES, ...OVERLAYS])(
     'comes up from a fresh namespace: %s',
     async (path) => {
-      namespace = `svc-example-${process.pid}-${basename(path, '.yaml')}`;
+      const namespace = `${path.replace(/^.*(examples|overlays)/, '$1').replaceAll(/[^a-z]+/g, '-')}-${process.pid}`;
+      namespaces.push(namespace);
       await kubectl(['create', 'namespace', namespace]);
       const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', namespace, ...args], input);
       await inNamespace(['apply', '--filename', '-'], PREREQUISITES(namespace));
@@ -100,6 +102,8 @@ describeWithCluster('Every example and overlay', () => {
         expect(message).toMatch(/^No node fits the pod: no free "(?:nvidia|amd)\.com\/gpu" \(1 requested\)/);
       }
       expect(slots.length > 0).toBe(/cpu|nvidia|amd/.test(path));
+      // Ends while the next one starts.
+      await kubectl(['delete', 'namespace', namespace, '--wait=false']);
     },
     300_000,
   );
