@@ -31,7 +31,8 @@ function isSameTable(left: Readonly<Record<string, unknown>>, right: Readonly<Re
   for (const key in left) {
     const value = left[key];
     if (value === undefined || key === except) continue;
-    if (value !== right[key] && !isSameValue(value, right[key])) return false;
+    // JSON may have a key `__proto__`, which every object without one inherits.
+    if (value !== right[key] && !(Object.hasOwn(right, key) && isSameValue(value, right[key]))) return false;
     unmatched -= 1;
   }
   for (const key in right) if (right[key] !== undefined && key !== except) unmatched += 1;

@@ -19,7 +19,7 @@ describe('patchBetween()', () => {
         expect(patch === undefined).toBe(isSameValue(before, after));
         expect(isSameValue(patch === undefined ? before : mergePatch(before, patch), after)).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: 500, examples: [[JSON.parse('{"__proto__":{}}'), { a: {} }]] },
     );
   });
 
