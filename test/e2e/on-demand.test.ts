@@ -1,4 +1,6 @@
 /** Slots that load on demand and unload when idle, and slots that outlive their controller, as plain processes. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
@@ -134,6 +136,9 @@ describe('A slot as a process', () => {
       await service.until('primary', 'not answering', (seen) => !isAnswering(seen));
     }
     await service.until('primary', 'stalled', isStalled);
+    // A controller that is killed between publishing a crash and recording it lets the next one count that crash anew.
+    const statusFile = join(service.dir, 'state/status/primary.json');
+    await eventually('five crashes are recorded', async () => JSON.parse(await readFile(statusFile, 'utf8')).failures.length >= 5);
     for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
       await service.kill(signal);
       await service.start();
