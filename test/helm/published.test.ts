@@ -3,9 +3,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
+import { slotLabels } from '../../src/cluster/workloads/decide/object-names.ts';
+import { gguf } from '../../src/providers/gguf/gguf.ts';
+import { LABELS } from '../../src/schema/pod/kube-fields.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
 import { schemaProblem } from '../support/kube/published-schemas.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
+import { at, listAt } from './rendered.ts';
 import { renderValues, VALUE_SETS } from './value-sets.ts';
 
 const MANIFESTS = join(import.meta.dirname, '../../manifests');
@@ -16,6 +21,12 @@ const VALUES = /-values\.yaml$/;
 const VERSIONS = ['1.29', '1.34'];
 
 const EXAMPLES = join(import.meta.dirname, '../../helm/svc/examples');
+
+const tableAt = (value: unknown, ...path: readonly string[]): Readonly<Record<string, unknown>> => {
+  const found = at(value, ...path);
+  if (!isTable(found)) throw new Error(`No table at "${path.join('.')}"`);
+  return found;
+};
 
 /** Renders the values for each version, and checks all objects. */
 async function expectValid(values: Readonly<Record<string, unknown>>): Promise<void> {
@@ -41,7 +52,7 @@ describeWithHelm('The chart', () => {
 });
 
 describe('The examples', () => {
-  test.each(['gitops', 'autoscaling'])('of %s are valid for the programs that read them', async (folder) => {
+  test.each(['gitops', 'autoscaling', 'inference-pool'])('of %s are valid for the programs that read them', async (folder) => {
     const all = await readdir(join(MANIFESTS, folder), { recursive: true });
     const files = all.filter((file) => file.endsWith('.yaml') && !VALUES.test(file));
     expect(files.length).toBeGreaterThan(1);
@@ -56,5 +67,28 @@ describe('The examples', () => {
   test('would be rejected with a wrong value', () => {
     const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'a' }, spec: { maxUnavailable: true } };
     expect(schemaProblem(budget)).toContain('maxUnavailable');
+    const pool = (spec: object) =>
+      schemaProblem({ apiVersion: 'inference.networking.k8s.io/v1', kind: 'InferencePool', metadata: { name: 'a' }, spec });
+    const selector = { matchLabels: { app: 'a' } };
+    expect(pool({ selector, targetPorts: [{ number: 8080 }] })).toBeUndefined();
+    expect(pool({ selector, targetPorts: [{ number: 8080 }], endpointPickerRef: { name: 'a' } })).toContain('port is required');
+    expect(pool({ selector, targetPorts: [{ number: 8080 }, { number: 8080 }] })).toContain('unique');
+    expect(pool({ selector: { app: 'a' }, targetPorts: [{ number: 8080 }] })).toContain('matchLabels');
+  });
+
+  test('select the pods and the ports that the service and its chart make', async () => {
+    const read = async (path: string) =>
+      parseAllDocuments(await readFile(join(MANIFESTS, path), 'utf8')).map((document): unknown => document.toJS());
+    const [slotPool, policy] = await read('inference-pool/slot.yaml');
+    const labels = { ...slotLabels(SlotName.parse('primary')), [LABELS.revision]: 'a' };
+    expect(labels).toMatchObject(tableAt(slotPool, 'spec', 'selector', 'matchLabels'));
+    expect(tableAt(policy, 'spec', 'podSelector', 'matchLabels')).toEqual(tableAt(slotPool, 'spec', 'selector', 'matchLabels'));
+    expect(at(slotPool, 'spec', 'targetPorts', 0, 'number')).toBe(gguf.containerPort);
+    const [gatewayPool] = await read('inference-pool/gateway.yaml');
+    const [deployment] = await read('base/deployment.yaml');
+    const template = at(deployment, 'spec', 'template');
+    expect(at(template, 'metadata', 'labels')).toMatchObject(tableAt(gatewayPool, 'spec', 'selector', 'matchLabels'));
+    const ports = listAt(template, 'spec', 'containers', 0, 'ports').map((port) => at(port, 'containerPort'));
+    expect(ports).toContain(at(gatewayPool, 'spec', 'targetPorts', 0, 'number'));
   });
 });

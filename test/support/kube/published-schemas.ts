@@ -22,6 +22,7 @@ import { Pod } from 'kubernetes-models/v1/Pod';
 import { Secret } from 'kubernetes-models/v1/Secret';
 import { Service } from 'kubernetes-models/v1/Service';
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
+import { inferencePoolProblem } from './inference-pool.ts';
 
 type Check = (text: string) => void;
 
@@ -38,6 +39,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'argoproj.io/v1alpha1/Application': by(Application),
   'autoscaling/v2/HorizontalPodAutoscaler': by(HorizontalPodAutoscaler),
   'gateway.networking.k8s.io/v1/HTTPRoute': by(HTTPRoute),
+  'inference.networking.k8s.io/v1/InferencePool': (text) => {
+    const problem = inferencePoolProblem(JSON.parse(text));
+    if (problem !== undefined) throw new Error(problem);
+  },
   'helm.toolkit.fluxcd.io/v2/HelmRelease': by(HelmRelease),
   'kustomize.toolkit.fluxcd.io/v1/Kustomization': by(Kustomization),
   'keda.sh/v1alpha1/ScaledObject': by(ScaledObject),
