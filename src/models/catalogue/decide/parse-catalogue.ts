@@ -106,7 +106,7 @@ const MIB = 2 ** 20;
 const LEAST_MEMORY = { share: 0.1, bytes: 256 * MIB };
 
 export function entryOf(record: CatalogueRecord, context: EntryContext): CatalogueEntry {
-  const { id, kind, family = '', license = '', licenseUrl = '', gated, verified, sources, minMemory, minVram } = record;
+  const { id, kind, family = '', license = '', licenseUrl = LICENSE_URLS.get(license) ?? '', gated, verified, minMemory, minVram } = record;
   const provider = providerOf(record);
   const directory = `catalogue/${id}/${contentHash(record)}`;
   const [first, ...more] = record.files.map((file) => fileOf(file, directory, context.hubUrl));
@@ -129,7 +129,7 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     minVramBytes: minVram === undefined ? 0 : parseSizeBytes(minVram),
     minMemoryBytes: minMemory === undefined ? leastMemoryBytes : parseSizeBytes(minMemory),
     verified,
-    sources,
+    sources: [...new Set([...record.files.flatMap(pageOf), ...record.sources])],
     isOwn: context.isOwn,
     selectable: reason === undefined,
     ...defined({
@@ -140,6 +140,15 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     }),
   };
 }
+
+const LICENSE_URLS: ReadonlyMap<string, string> = new Map([
+  ['apache-2.0', 'https://www.apache.org/licenses/LICENSE-2.0'],
+  ['mit', 'https://opensource.org/license/mit'],
+]);
+
+/** The page of a repository, at its commit. */
+const pageOf = ({ repo, commit }: CatalogueRecordFile): readonly string[] =>
+  repo === undefined ? [] : [`https://huggingface.co/${repo}${commit === undefined ? '' : `/tree/${commit}`}`];
 
 /** Different content gets a different directory: an edited entry is a new download, and servers keep open files. */
 function contentHash({ files }: CatalogueRecord): string {
