@@ -6,29 +6,14 @@
 import { randomUUID } from 'node:crypto';
 import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import { openRegularFile, UnsuitableFile } from './regular-file.ts';
 import { makeSubdirectory } from './write-file.ts';
 
-export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
+type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
 
-export interface OpenImage {
-  readonly sizeBytes: number;
-  /** Both bounds are inclusive. Closes the file at the end. */
-  read(from: number, to: number): Readable;
-  close(): Promise<void>;
-}
-
-export interface ImageCache {
-  /** Stores a PNG image; `next` returns undefined after the last piece. Rejects if `next` does. */
-  keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage>;
-  /** Undefined if there is no such image. */
-  open(id: string): Promise<OpenImage | undefined>;
-  /** Removes expired images and, the first time, parts of an earlier process. Never rejects. */
-  tidy(): Promise<void>;
-}
+export type ImageCache = ReturnType<typeof createImageCache>;
 
 export interface ImageCacheOptions {
   /** Absolute. Created on demand; its parent must exist. */
@@ -55,7 +40,7 @@ const SIGNATURE = Buffer.from('\u0089PNG\r\n\u001a\n', 'latin1');
 const TRAILER = Buffer.from('IEND', 'latin1');
 const NOT_PNG = 'The image server did not send a complete PNG image; read the log of the slot';
 
-export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions): ImageCache {
+export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions) {
   /** Oldest first. */
   const entries = new Map<string, Entry>();
   const writing = new Set<string>();
@@ -115,7 +100,8 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
   }
 
   return {
-    async keep(next) {
+    /** Stores a PNG image; `next` returns undefined after the last piece. Rejects if `next` does. */
+    async keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage> {
       const id = randomUUID();
       const part = fileOf(id, 'part');
       const source = remembering(next);
@@ -133,7 +119,8 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
         await rm(part, { force: true }).catch(() => undefined);
       }
     },
-    async open(id) {
+    /** Undefined if there is no such image. */
+    async open(id: string) {
       await ready();
       const entry = entries.get(id);
       if (entry === undefined) return undefined;
@@ -143,7 +130,8 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
       }
       return await openImage(fileOf(id));
     },
-    async tidy() {
+    /** Removes expired images and, the first time, parts of an earlier process. Never rejects. */
+    async tidy(): Promise<void> {
       await ready()
         .then(async () => makeRoom(0))
         .catch(() => undefined);
@@ -191,7 +179,7 @@ async function writePng(file: string, next: () => Promise<Uint8Array | undefined
 }
 
 /** Undefined if it was removed. Does not follow links. */
-async function openImage(file: string): Promise<OpenImage | undefined> {
+async function openImage(file: string) {
   const handle = await openRegularFile(file, { mostBytes: MOST_IMAGE_BYTES, follow: false }).catch((error: unknown) => {
     if (error instanceof UnsuitableFile || codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return undefined;
     throw error;
@@ -200,7 +188,8 @@ async function openImage(file: string): Promise<OpenImage | undefined> {
   const { size } = await handle.stat();
   return {
     sizeBytes: size,
-    read: (from, to) => handle.createReadStream({ start: from, end: to }),
+    /** Both bounds are inclusive. Closes the file at the end. */
+    read: (from: number, to: number) => handle.createReadStream({ start: from, end: to }),
     close: async () => handle.close(),
   };
 }

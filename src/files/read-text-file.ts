@@ -109,12 +109,7 @@ function invalidUtf8Position(bytes: Uint8Array): TextPosition {
  * systems and mapped memory report late.
  */
 
-export interface TextFileMemory {
-  /** Returns the same `file` object while the content is the same. */
-  read(path: string): Promise<ReadFile | undefined>;
-  /** Forgets all other files. */
-  keepOnly(paths: ReadonlySet<string>): void;
-}
+export type TextFileMemory = ReturnType<typeof createTextFileMemory>;
 
 export interface TextFileMemoryOptions {
   readonly readFile?: (path: string) => ReturnType<typeof readTextFile>;
@@ -143,10 +138,11 @@ export function createTextFileMemory({
   describeFile = describe,
   wallNow = Date.now,
   now = () => performance.now(),
-}: TextFileMemoryOptions = {}): TextFileMemory {
+}: TextFileMemoryOptions = {}) {
   const remembered = new Map<string, Remembered>();
   return {
-    async read(path) {
+    /** Returns the same `file` object while the content is the same. */
+    async read(path: string): Promise<ReadFile | undefined> {
       const last = remembered.get(path);
       if (last?.stamp !== undefined && now() - last.readAt < LOOK_AGAIN_MS) {
         const present = await describeFile(path);
@@ -164,7 +160,8 @@ export function createTextFileMemory({
       remembered.set(path, { read: known, stamp, readAt });
       return known;
     },
-    keepOnly(paths) {
+    /** Forgets all other files. */
+    keepOnly(paths: ReadonlySet<string>): void {
       for (const path of remembered.keys()) if (!paths.has(path)) remembered.delete(path);
     },
   };
