@@ -1,10 +1,12 @@
 /** The two things a slot draws with: the template of a family, or the workflow of a user. Pure. */
+import { basename } from 'node:path';
 import type { ModelFacts } from '../../provider.ts';
 import type { TranslatableBody } from '../../translation.ts';
 import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
 import {
+  badField,
   flagOf,
   invalid,
   parametersOf,
@@ -61,7 +63,7 @@ function familyDrawable(model: ImageModel, checkpoint: string): Drawable {
   const rules = FAMILIES[model.family];
   return {
     rules,
-    checkpoint: baseOf(checkpoint),
+    checkpoint: basename(checkpoint),
     workflow: undefined,
     image: 'optional',
     mask: 'optional',
@@ -79,7 +81,7 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
   const useOf = (name: string): FileUse => (hasParameter(workflow.parameters, name) ? 'always' : 'never');
   return {
     rules: rulesOf(workflow),
-    checkpoint: baseOf(workflow.file?.name ?? ''),
+    checkpoint: basename(workflow.file?.name ?? ''),
     workflow,
     image: useOf('image'),
     mask: useOf('mask'),
@@ -94,19 +96,16 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
-    return refuse('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
-  return !isEdit && image === 'always' ? refuse('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
+    return badField('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
+  return !isEdit && image === 'always' ? badField('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
 }
 
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
-    return refuse('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
-  return !hasMask && mask === 'always' ? refuse('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
+    return badField('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
+  return !hasMask && mask === 'always' ? badField('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
-
-const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
-const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 type ReadForWorkflow =
   | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }

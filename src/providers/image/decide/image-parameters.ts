@@ -134,7 +134,8 @@ class BadField extends Error {
   }
 }
 
-export const invalid = (param: string, message: string): BadField => new BadField({ code: 'request.invalid', message, param });
+export const badField = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
+export const invalid = (param: string, message: string): BadField => new BadField(badField(param, message));
 
 export function problemOfField(error: unknown): ParameterProblem {
   if (error instanceof BadField) return error.problem;
