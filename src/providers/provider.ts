@@ -81,7 +81,8 @@ export interface ModelFormat {
   readonly kind: ProviderKind;
   /** `model`: users may name it. `part`: belongs to a model. Undefined: not of this provider. Pure. */
   recognize(entry: StoreEntry): 'model' | 'part' | undefined;
-  filesOf(name: string): readonly string[];
+  /** Names of all files of a model, such as its shards. Default: the one file. Pure. */
+  filesOf?(name: string): readonly string[];
   /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
   /** Contents stated by the catalogue, completed by file names relative to the store; the first is loaded. Pure. */
@@ -268,5 +269,8 @@ export interface Provider {
 }
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
+
+/** A model that cannot be served. */
+export const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 
 export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);
