@@ -9,8 +9,8 @@ import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
 import { placeFile } from './place-file.ts';
 import { openPart, removePart, type PartBlocks } from './resume-part.ts';
 import { UNLIMITED, type Throttle } from '../../platform/throttle.ts';
-import { RESUMES } from './transfer-body.ts';
-import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
+import { RESUMES, type Transfer, type TransferSource } from './transfer-body.ts';
+import { runTransfer, type TransferEnd } from './transfer.ts';
 import { createOrderedHash } from './verify-hash.ts';
 
 /** Shared by all downloads of a process. */
