@@ -3,8 +3,8 @@
  * user entry needs `override = true` to replace a shipped one, so an upgrade never changes what an id means. Pure.
  */
 import { createHash } from 'node:crypto';
-import { parseDocument, withoutByteOrderMark, findPositions } from '../../../files/toml/decide/parse-document.ts';
-import { isTable, pathToSnakeCase } from '../../../schema/words/key-case.ts';
+import { parseDocument, placeProblems } from '../../../files/toml/decide/parse-document.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import { checkDocument, type CheckedDocument, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { CatalogueDocument, CatalogueRecord, providerOf, nameOfFile, type CatalogueRecordFile } from './catalogue-document.ts';
 import type { ModelContents } from '../../../providers/provider.ts';
@@ -22,15 +22,12 @@ export interface ParsedCatalogue {
   readonly refused: ReadonlySet<string> | undefined;
 }
 
-/** Further problems are counted instead of listed, since nobody reads them. */
-const MAX_PROBLEMS = 50;
-
 /** `file` appears in problems. `shipped`: the shipped entries, if this is the user's catalogue. */
 export function parseCatalogue(text: string, file: string, shipped: CatalogueRecords = new Map()): ParsedCatalogue {
   const read = parseDocument(text);
   if (!read.ok) return unreadable({ path: [], message: read.message, file, ...read.position });
   const outer = checkDocument(CatalogueDocument, read.document, 'snake_case');
-  if (!outer.ok) return { records: new Map(), problems: place(text, file, outer.problems), refused: undefined };
+  if (!outer.ok) return { records: new Map(), problems: placeProblems(text, file, outer.problems), refused: undefined };
   const records = new Map<string, CatalogueRecord>();
   const refused = new Set<string>();
   const problems: SpecProblem[] = [];
@@ -43,7 +40,7 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
       problems.push(...checked.problems.map((problem) => ({ ...problem, path: ['models', index, ...problem.path] })));
     }
   }
-  return { records, problems: place(text, file, problems), refused };
+  return { records, problems: placeProblems(text, file, problems), refused };
 }
 
 /** Result for a file without a readable entry. */
@@ -80,17 +77,6 @@ function refusePath({ id, files }: CatalogueRecord, others: readonly CatalogueRe
 
 function refuse(path: SpecProblem['path'], message: string): { readonly ok: false; readonly problems: readonly SpecProblem[] } {
   return { ok: false, problems: [{ path, message }] };
-}
-
-function place(text: string, file: string, problems: readonly SpecProblem[]): readonly SpecProblem[] {
-  if (problems.length === 0) return [];
-  const positionOf = findPositions(withoutByteOrderMark(text));
-  const placed = problems
-    .slice(0, MAX_PROBLEMS)
-    .map((problem) => ({ ...problem, file, ...positionOf(pathToSnakeCase(problem.path)) }))
-    .toSorted((left, right) => left.line - right.line || left.column - right.column);
-  const more = problems.length - placed.length;
-  return more === 0 ? placed : [...placed, { path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 }];
 }
 
 export interface EntryContext {
