@@ -104,15 +104,20 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
     async keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage> {
       const id = randomUUID();
       const part = fileOf(id, 'part');
-      const source = remembering(next);
+      let sourceFailed = false;
+      const piece = async () =>
+        await next().catch((error: unknown) => {
+          sourceFailed = true;
+          throw error;
+        });
       writing.add(id);
       try {
         await ready();
         await makeSubdirectory(directory, DIRECTORY_MODE);
-        const sizeBytes = await writePng(part, source.next);
+        const sizeBytes = await writePng(part, piece);
         return sizeBytes === undefined ? refused(NOT_PNG) : await finish(id, sizeBytes);
       } catch (error) {
-        if (source.failed()) throw error;
+        if (sourceFailed) throw error;
         return refused(`The image could not be stored in "${directory}": ${messageOf(error)}; free disk space, or request "b64_json"`);
       } finally {
         writing.delete(id);
@@ -141,19 +146,6 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
 
 function refused(problem: string): CachedImage {
   return { ok: false, problem };
-}
-
-/** Distinguishes source errors from disk errors. */
-function remembering(next: () => Promise<Uint8Array | undefined>) {
-  let failed = false;
-  return {
-    failed: () => failed,
-    next: async () =>
-      next().catch((error: unknown) => {
-        failed = true;
-        throw error;
-      }),
-  };
 }
 
 /** Returns the size; undefined if this is not a complete PNG image. */
