@@ -270,6 +270,9 @@ export interface Provider {
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
 
+/** `problem` continues a sentence about what was read, such as "The file …", and says what to do. */
+export type Readable<Read> = (Read & { readonly ok: true }) | { readonly ok: false; readonly problem: string };
+
 /** A model that cannot be served. */
 export const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 

@@ -1,5 +1,5 @@
 /** Format of GGUF models: one file or the shards of a split one, with a vision projector beside it. */
-import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
+import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits, Readable } from '../provider.ts';
 import { unusable } from '../provider.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import {
@@ -46,10 +46,7 @@ function abilitiesOf({ chatTemplate, tools, thinking, projector, sees, hears }: 
   return { abilities: MODEL_ABILITIES.filter((ability) => has[ability]) };
 }
 
-type Shard =
-  | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
-  /** `problem` continues "The model file …". */
-  | { readonly ok: false; readonly problem: string };
+type Shard = Readable<{ readonly header: GgufHeader; readonly sizeBytes: number }>;
 
 /** Enough for models without a large vocabulary. */
 const FIRST_WINDOW_BYTES = 2 ** 18;

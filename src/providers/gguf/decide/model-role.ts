@@ -66,7 +66,10 @@ export const POOLINGS = ['none', 'mean', 'cls', 'last', 'rank'] as const;
 export type Pooling = (typeof POOLINGS)[number];
 export type ServerOptions = ReturnType<typeof serverOptions>;
 
-/** Options of llama-server in the arguments of a slot, or else in its environment. Absent: not set, or set to a value that llama-server refuses. */
+/**
+ * Options of llama-server in the arguments of a slot, or else in its environment. Absent: not set, or set to a value
+ * that llama-server refuses.
+ */
 export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' | 'env'>) {
   const text = (flags: readonly string[], variable: string): string | undefined => {
     const at = args.findLastIndex((argument) => flags.includes(argument));

@@ -14,6 +14,7 @@ import {
   readParameters,
   requestFields,
   textOf,
+  type Checked,
   type Field,
   type ImageParameters,
   type ImageSize,
@@ -35,9 +36,7 @@ interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 's
   readonly parameters: ImageParameters;
 }
 
-type DrawableRead =
-  | { readonly ok: true; readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type DrawableRead = Checked<{ readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }>;
 
 export interface Drawable {
   readonly rules: RequestRules;
@@ -107,9 +106,7 @@ export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): Param
   return !hasMask && mask === 'always' ? badField('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
 
-type ReadForWorkflow =
-  | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type ReadForWorkflow = Checked<{ readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }>;
 
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 

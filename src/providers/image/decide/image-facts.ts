@@ -4,7 +4,7 @@
  */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
-import { badField, type ImageSize, type ParameterProblem } from './image-parameters.ts';
+import { badField, type Checked, type ImageSize, type ParameterProblem } from './image-parameters.ts';
 
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
@@ -105,9 +105,7 @@ function readWebp(view: DataView): ImageFacts | undefined {
   }
 }
 
-type ChosenFiles =
-  | { readonly ok: true; readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type ChosenFiles = Checked<{ readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }>;
 
 /** Limit of OpenAI's API. */
 const MOST_FILE_BYTES = 50_000_000;

@@ -9,9 +9,8 @@ const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 
 export type ImageSize = { readonly width: number; readonly height: number };
 
-type ReadParameters =
-  | { readonly ok: true; readonly parameters: ImageParameters }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+export type Checked<Value> = (Value & { readonly ok: true }) | { readonly ok: false; readonly problem: ParameterProblem };
+type ReadParameters = Checked<{ readonly parameters: ImageParameters }>;
 
 const MOST_IMAGES = 10;
 const MOST_PARTIAL_IMAGES = 3;
