@@ -80,8 +80,10 @@ function decode(bytes: Buffer): TextFile {
   return { kind: 'unreadable', message: `This file is ${encoding}; save it as UTF-8`, ...invalidUtf8Position(bytes) };
 }
 
+export const unreadableText = (message: string) => ({ kind: 'unreadable', message, line: 1, column: 1 }) as const;
+
 function unreadable(message: string): ReadFile {
-  return { file: { kind: 'unreadable', message, line: 1, column: 1 }, writtenAt: Number.NEGATIVE_INFINITY, changedMeanwhile: false };
+  return { file: unreadableText(message), writtenAt: Number.NEGATIVE_INFINITY, changedMeanwhile: false };
 }
 
 function reasonOf(error: unknown): string {
