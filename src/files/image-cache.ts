@@ -150,24 +150,20 @@ function refused(problem: string): CachedImage {
 
 /** Returns the size; undefined if this is not a complete PNG image. */
 async function writePng(file: string, next: () => Promise<Uint8Array | undefined>): Promise<number | undefined> {
-  const handle = await open(file, 'wx', FILE_MODE);
-  try {
-    let sizeBytes = 0;
-    let first = Buffer.alloc(0);
-    let last = Buffer.alloc(0);
-    for (let piece = await next(); piece !== undefined; piece = await next()) {
-      sizeBytes += piece.length;
-      if (sizeBytes > MOST_IMAGE_BYTES) return undefined;
-      if (first.length < SIGNATURE.length) first = Buffer.concat([first, piece]).subarray(0, SIGNATURE.length);
-      last = Buffer.concat([last, piece.subarray(-8)]).subarray(-8);
-      await handle.writeFile(piece);
-    }
-    if (!first.equals(SIGNATURE) || !last.subarray(0, 4).equals(TRAILER)) return undefined;
-    await handle.datasync();
-    return sizeBytes;
-  } finally {
-    await handle.close();
+  await using handle = await open(file, 'wx', FILE_MODE);
+  let sizeBytes = 0;
+  let first = Buffer.alloc(0);
+  let last = Buffer.alloc(0);
+  for (let piece = await next(); piece !== undefined; piece = await next()) {
+    sizeBytes += piece.length;
+    if (sizeBytes > MOST_IMAGE_BYTES) return undefined;
+    if (first.length < SIGNATURE.length) first = Buffer.concat([first, piece]).subarray(0, SIGNATURE.length);
+    last = Buffer.concat([last, piece.subarray(-8)]).subarray(-8);
+    await handle.writeFile(piece);
   }
+  if (!first.equals(SIGNATURE) || !last.subarray(0, 4).equals(TRAILER)) return undefined;
+  await handle.datasync();
+  return sizeBytes;
 }
 
 /** Undefined if it was removed. Does not follow links. */

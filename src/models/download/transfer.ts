@@ -93,12 +93,8 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
 async function runConnection(shared: Shared): Promise<void> {
   const { source, silenceMs } = shared.transfer;
   const memory = createReadMemory();
-  const dispatcher = connectTo(source.url, silenceMs, memory.connect);
-  try {
-    await fetchStretches({ shared, dispatcher, memory });
-  } finally {
-    await dispatcher.destroy().catch(() => undefined);
-  }
+  await using dispatcher = connectTo(source.url, silenceMs, memory.connect);
+  await fetchStretches({ shared, dispatcher, memory });
 }
 
 async function fetchStretches(connection: Connection): Promise<void> {
