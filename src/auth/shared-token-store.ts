@@ -38,7 +38,7 @@ export function createSharedTokenStore({ shared, log, onChange }: SharedTokenSto
     const before = await shared.read(signal);
     if (!before.ok) return refuse(describe(before.failure));
     const { text } = before.value;
-    const next = editTokenText(text, { file: KEY, place: `the key "${KEY}" of ${shared.name}` }, edit, copy.tables());
+    const next = editTokenText(text, { file: KEY, place: `The key "${KEY}" of ${shared.name}` }, edit, copy.tables());
     if (!next.ok) return next;
     const bytes = Buffer.byteLength(next.text);
     if (bytes > shared.limitBytes)

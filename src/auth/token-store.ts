@@ -107,7 +107,7 @@ function readTokens(path: string, facts: BigIntStats, known: TokenTables, log: T
 
 async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
   const before = await readText(path);
-  const edited = editTokenText(before ?? '', { file: path, place: `"${path}"` }, edit, known);
+  const edited = editTokenText(before ?? '', { file: path, place: `The file "${path}"` }, edit, known);
   if (!edited.ok) return edited;
   await removeRemains(path);
   // The lock does not stop a person with a text editor.

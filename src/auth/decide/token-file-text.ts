@@ -90,7 +90,7 @@ export const NO_TOKENS: Extract<TokenText, { readonly ok: true }> = { ok: true, 
 
 type EditedTokens = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string };
 
-/** The text with edited tokens. `file` is its name in problems, `place` where it is. `known`: as above. */
+/** The text with edited tokens. `file` is its name in problems, `place` begins messages. `known`: as above. */
 export function editTokenText(
   text: string,
   { file, place }: Readonly<Record<'file' | 'place', string>>,
@@ -98,10 +98,10 @@ export function editTokenText(
   known: TokenTables,
 ): EditedTokens {
   const parsed = parseTokenText(text, file, known);
-  if (!parsed.ok) return { ok: false, message: `The text of ${place} is invalid: ${parsed.problems.join('; ')}` };
+  if (!parsed.ok) return { ok: false, message: `${place} is invalid: ${parsed.problems.join('; ')}` };
   const edited = writeTokenText(text.trim() === '' ? HEADER : text, edit(parsed.tokens), parsed.tables);
   if (edited !== undefined) return { ok: true, text: edited };
-  return { ok: false, message: `The form of ${place} cannot be edited: write the tokens as tables such as "[tokens.1a2b3c4d]"` };
+  return { ok: false, message: `${place} has a form that cannot be edited: write the tokens as tables such as "[tokens.1a2b3c4d]"` };
 }
 
 /** The text with these tokens; undefined if it cannot be edited in place. `before` must be valid. `known`: as above. */
