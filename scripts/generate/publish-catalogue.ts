@@ -59,7 +59,7 @@ export function catalogueTable(text: string): string {
         formatSize(bytes),
         record.context === undefined ? '' : String(record.context),
         entry.minVramBytes > 0 ? `${formatSize(entry.minVramBytes)} of a GPU` : formatSize(entry.minMemoryBytes ?? 0),
-        record.licenseUrl === undefined ? (record.license ?? '') : `[${record.license ?? ''}](${record.licenseUrl})`,
+        entry.licenseUrl === '' ? entry.license : `[${entry.license}](${entry.licenseUrl})`,
       ]),
   );
   return alignedTable(['For', 'Id', 'Size', 'Context', 'Least memory', 'Licence'], rows).join('\n');

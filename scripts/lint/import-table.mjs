@@ -12,7 +12,7 @@ export const MAY_IMPORT = {
     values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'],
     types: ['reconciler/ports.ts', 'providers/translation.ts'],
   },
-  providers: { values: SHARED },
+  providers: { values: SHARED, more: { 'providers/install-engine.ts': ['files/directory-lock.ts'] } },
   models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: [...SHARED, 'files/'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },

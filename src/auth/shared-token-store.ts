@@ -6,17 +6,10 @@ import { randomInt } from 'node:crypto';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Failure } from '../schema/words/failure.ts';
-import {
-  compareTokens,
-  HEADER,
-  parseTokenText,
-  writeTokenText,
-  type StoreChange,
-  type Tokens,
-  type TokenTables,
-} from './decide/token-file-text.ts';
-import type { SharedText, SharedTokenText } from './ports.ts';
-import type { TokenChange, TokenStore } from './token-store.ts';
+import { editTokenText, parseTokenText } from './decide/token-file-text.ts';
+import type { StoreChange, Tokens, TokenTables, TokenText } from './decide/token-file-text.ts';
+import type { SharedTokenText } from './ports.ts';
+import { createTokenCopy, type TokenChange, type TokenStore } from './token-store.ts';
 
 export interface SharedTokenStoreOptions {
   readonly shared: SharedTokenText;
@@ -33,53 +26,28 @@ const CHANGE_TIMEOUT_MS = 15_000;
 /** File name in problems with a line. */
 const KEY = 'tokens.toml';
 
-export function createSharedTokenStore({ shared, log, onChange = () => undefined }: SharedTokenStoreOptions): TokenStore {
-  let known: { readonly source: SharedText | undefined; readonly tokens: Tokens } = { source: undefined, tokens: new Map() };
-  let tables: TokenTables = new Map();
+export function createSharedTokenStore({ shared, log, onChange }: SharedTokenStoreOptions): TokenStore {
+  const copy = createTokenCopy({ log, fields: { tokens: shared.name }, onChange });
 
-  function current(): Tokens {
-    const source = shared.copy();
-    if (source === known.source || source === undefined) return known.tokens;
-    const before = known;
-    const isSame = source.text === before.source?.text;
-    known = { source, tokens: isSame ? before.tokens : parse(source) };
-    const change = before.source === undefined ? undefined : compareTokens(before.tokens, known.tokens);
-    if (change !== undefined) onChange(change);
-    return known.tokens;
-  }
-
-  function parse({ text }: SharedText): Tokens {
-    const parsed = parseTokenText(text, KEY, tables);
-    if (parsed.ok) {
-      ({ tables } = parsed);
-      return parsed.tokens;
-    }
-    for (const problem of parsed.problems)
-      log.warn({ tokens: shared.name }, `${problem} (in ${shared.name}). The tokens of the last valid version stay in force`);
-    return known.tokens;
+  function parse(text: string, known: TokenTables): TokenText {
+    const parsed = parseTokenText(text, KEY, known);
+    return parsed.ok ? parsed : { ok: false, problems: parsed.problems.map((problem) => `${problem} (in ${shared.name})`) };
   }
 
   async function rewrite(edit: (tokens: Tokens) => Tokens, signal: AbortSignal): Promise<TokenChange | 'conflict'> {
     const before = await shared.read(signal);
     if (!before.ok) return refuse(describe(before.failure));
-    const next = edited(before.value.text, edit);
+    const { text } = before.value;
+    const next = editTokenText(text, { file: KEY, place: `The key "${KEY}" of ${shared.name}` }, edit, copy.tables());
     if (!next.ok) return next;
+    const bytes = Buffer.byteLength(next.text);
+    if (bytes > shared.limitBytes)
+      return refuse(`The tokens have ${bytes} bytes, and ${shared.name} can hold ${shared.limitBytes}: revoke tokens that are not used`);
     // Nothing to revoke.
-    if (next.text === before.value.text) return { ok: true };
+    if (next.text === text) return { ok: true };
     const written = await shared.write(before.value, next.text, signal);
     if (written.ok) return { ok: true };
     return written.failure.reason === 'Conflict' ? 'conflict' : refuse(describe(written.failure));
-  }
-
-  function edited(text: string, edit: (tokens: Tokens) => Tokens): { readonly ok: true; readonly text: string } | Refused {
-    const parsed = parseTokenText(text, KEY, tables);
-    if (!parsed.ok) return refuse(`The key "${KEY}" of ${shared.name} is invalid: ${parsed.problems.join('; ')}`);
-    const next = writeTokenText(text.trim() === '' ? HEADER : text, edit(parsed.tokens), parsed.tables);
-    if (next === undefined)
-      return refuse(`The form of the tokens in ${shared.name} cannot be edited: write them as tables such as "[tokens.1a2b3c4d]"`);
-    const bytes = Buffer.byteLength(next);
-    if (bytes <= shared.limitBytes) return { ok: true, text: next };
-    return refuse(`The tokens have ${bytes} bytes, and ${shared.name} can hold ${shared.limitBytes}: revoke tokens that are not used`);
   }
 
   function describe({ reason, message }: Failure): string {
@@ -88,7 +56,10 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
   }
 
   return {
-    current,
+    current() {
+      const source = shared.copy();
+      return source === undefined ? copy.tokens() : copy.update(source.text, (known) => parse(source.text, known));
+    },
     async change(edit) {
       const signal = AbortSignal.timeout(CHANGE_TIMEOUT_MS);
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
@@ -101,6 +72,4 @@ export function createSharedTokenStore({ shared, log, onChange = () => undefined
   };
 }
 
-type Refused = Extract<TokenChange, { readonly ok: false }>;
-
-const refuse = (message: string): Refused => ({ ok: false, message });
+const refuse = (message: string): TokenChange => ({ ok: false, message });

@@ -14,16 +14,8 @@ import { messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
-import {
-  compareTokens,
-  HEADER,
-  parseTokenText,
-  writeTokenText,
-  TOKEN_ID,
-  type StoreChange,
-  type Tokens,
-  type TokenTables,
-} from './decide/token-file-text.ts';
+import { compareTokens, editTokenText, NO_TOKENS, parseTokenText, TOKEN_ID } from './decide/token-file-text.ts';
+import type { StoreChange, Tokens, TokenTables, TokenText } from './decide/token-file-text.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 
 export const tokenFileOf = ({ SVC_CONFIG_DIR }: Pick<Settings, 'SVC_CONFIG_DIR'>): string => join(SVC_CONFIG_DIR, 'tokens.toml');
@@ -50,40 +42,18 @@ const MAX_BYTES = 16 * 1024 * 1024;
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 10;
 
-export function createTokenStore({ path, log, onChange = () => undefined }: TokenStoreOptions): TokenStore {
-  let known: { readonly version: string; readonly tokens: Tokens } = { version: '', tokens: new Map() };
-  let tables: TokenTables = new Map();
-
-  function current(): Tokens {
-    const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
-    const version = facts === undefined ? 'absent' : versionOf(facts);
-    if (version === known.version) return known.tokens;
-    const before = known;
-    known = { version, tokens: facts === undefined ? new Map() : read(facts) };
-    const change = before.version === '' ? undefined : compareTokens(before.tokens, known.tokens);
-    if (change !== undefined) onChange(change);
-    return known.tokens;
-  }
-
-  function read(facts: BigIntStats): Tokens {
-    const problems = problemsOf(path, facts);
-    const parsed = problems === undefined ? readTokens(path, tables) : ({ ok: false, problems } as const);
-    if (parsed.ok) {
-      tables = parsed.tables;
-      if ((facts.mode & 0o077n) !== 0n)
-        log.warn({ file: path }, `Other users can read the file with the hashes of tokens: run "chmod 600 ${path}"`);
-      return parsed.tokens;
-    }
-    for (const problem of parsed.problems) log.warn({ file: path }, `${problem}. The tokens of the last valid version stay in force`);
-    return known.tokens;
-  }
-
+export function createTokenStore({ path, log, onChange }: TokenStoreOptions): TokenStore {
+  const copy = createTokenCopy({ log, fields: { file: path }, onChange });
   return {
-    current,
+    current() {
+      const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
+      if (facts === undefined) return copy.update('absent', () => NO_TOKENS);
+      return copy.update(versionOf(facts), (known) => readTokens(path, facts, known, log));
+    },
     async change(edit) {
       try {
         await mkdir(dirname(path), { recursive: true });
-        return await withLock(path, async () => await rewrite(path, tables, edit));
+        return await withLock(path, async () => await rewrite(path, copy.tables(), edit));
       } catch (error) {
         return refuse(`Cannot write "${path}": ${explainWriteError(path, error)}`);
       }
@@ -91,31 +61,58 @@ export function createTokenStore({ path, log, onChange = () => undefined }: Toke
   };
 }
 
-function problemsOf(path: string, facts: BigIntStats): readonly string[] | undefined {
-  const refusal = refusalOf(facts, MAX_BYTES, 'it');
-  if (refusal !== undefined) return [`Cannot read "${path}": ${refusal}`];
-  if ((facts.mode & 0o022n) === 0n) return undefined;
-  return ['Other users could add tokens to the file: make it writable for its owner only ("chmod 600")'];
+interface TokenCopyOptions extends Pick<TokenStoreOptions, 'log'> {
+  /** Fields of log lines, which say where the tokens are. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly onChange: TokenStoreOptions['onChange'] | undefined;
 }
 
-function readTokens(path: string, known: TokenTables) {
+/** Keeps the tokens of the last valid version. Logs the problems of another one, and reports what changed. */
+export function createTokenCopy({ log, fields, onChange = () => undefined }: TokenCopyOptions) {
+  let version: string | undefined;
+  let { tokens, tables } = NO_TOKENS;
+  return {
+    tokens: () => tokens,
+    /** Tables of the last valid version, for the next parse. */
+    tables: () => tables,
+    /** Parses another version than the last one. */
+    update(present: string, parse: (known: TokenTables) => TokenText): Tokens {
+      if (present === version) return tokens;
+      const [isFirst, before] = [version === undefined, tokens];
+      version = present;
+      const parsed = parse(tables);
+      if (parsed.ok) ({ tokens, tables } = parsed);
+      else for (const problem of parsed.problems) log.warn(fields, `${problem}. The tokens of the last valid version stay in force`);
+      const change = isFirst ? undefined : compareTokens(before, tokens);
+      if (change !== undefined) onChange(change);
+      return tokens;
+    },
+  };
+}
+
+function readTokens(path: string, facts: BigIntStats, known: TokenTables, log: TokenStoreOptions['log']): TokenText {
   try {
-    return parseTokenText(decodeText(path, readFileSync(path, { flag: OPEN_FLAGS })), path, known);
+    const refusal = refusalOf(facts, MAX_BYTES, 'it');
+    if (refusal !== undefined) throw new Error(refusal);
+    if ((facts.mode & 0o022n) !== 0n)
+      return { ok: false, problems: ['Other users could add tokens to the file: make it writable for its owner only ("chmod 600")'] };
+    const parsed = parseTokenText(decodeText(path, readFileSync(path, { flag: OPEN_FLAGS })), path, known);
+    if (parsed.ok && (facts.mode & 0o077n) !== 0n)
+      log.warn({ file: path }, `Other users can read the file with the hashes of tokens: run "chmod 600 ${path}"`);
+    return parsed;
   } catch (error) {
-    return { ok: false, problems: [`Cannot read "${path}": ${messageOf(error)}`] } as const;
+    return { ok: false, problems: [`Cannot read "${path}": ${messageOf(error)}`] };
   }
 }
 
 async function rewrite(path: string, known: TokenTables, edit: (tokens: Tokens) => Tokens): Promise<TokenChange> {
   const before = await readText(path);
-  const parsed = parseTokenText(before ?? '', path, known);
-  if (!parsed.ok) return refuse(`The file is invalid: ${parsed.problems.join('; ')}`);
-  const text = writeTokenText(before ?? HEADER, edit(parsed.tokens), parsed.tables);
-  if (text === undefined) return refuse(`The form of "${path}" cannot be edited: write the tokens as tables such as "[tokens.1a2b3c4d]"`);
+  const edited = editTokenText(before ?? '', { file: path, place: `The file "${path}"` }, edit, known);
+  if (!edited.ok) return edited;
   await removeRemains(path);
   // The lock does not stop a person with a text editor.
   if ((await readText(path)) !== before) return refuse(`"${path}" has changed meanwhile: try again`);
-  await writeFileAtomically(path, text, { mode: 0o600, sync: true, directory: 'existing', ...(await findOwner(path)) });
+  await writeFileAtomically(path, edited.text, { mode: 0o600, sync: true, directory: 'existing', ...(await findOwner(path)) });
   return { ok: true };
 }
 

@@ -6,29 +6,14 @@
 import { randomUUID } from 'node:crypto';
 import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import { openRegularFile, UnsuitableFile } from './regular-file.ts';
 import { makeSubdirectory } from './write-file.ts';
 
-export type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
+type CachedImage = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly problem: string };
 
-export interface OpenImage {
-  readonly sizeBytes: number;
-  /** Both bounds are inclusive. Closes the file at the end. */
-  read(from: number, to: number): Readable;
-  close(): Promise<void>;
-}
-
-export interface ImageCache {
-  /** Stores a PNG image; `next` returns undefined after the last piece. Rejects if `next` does. */
-  keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage>;
-  /** Undefined if there is no such image. */
-  open(id: string): Promise<OpenImage | undefined>;
-  /** Removes expired images and, the first time, parts of an earlier process. Never rejects. */
-  tidy(): Promise<void>;
-}
+export type ImageCache = ReturnType<typeof createImageCache>;
 
 export interface ImageCacheOptions {
   /** Absolute. Created on demand; its parent must exist. */
@@ -55,7 +40,7 @@ const SIGNATURE = Buffer.from('\u0089PNG\r\n\u001a\n', 'latin1');
 const TRAILER = Buffer.from('IEND', 'latin1');
 const NOT_PNG = 'The image server did not send a complete PNG image; read the log of the slot';
 
-export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions): ImageCache {
+export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: ImageCacheOptions) {
   /** Oldest first. */
   const entries = new Map<string, Entry>();
   const writing = new Set<string>();
@@ -115,25 +100,32 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
   }
 
   return {
-    async keep(next) {
+    /** Stores a PNG image; `next` returns undefined after the last piece. Rejects if `next` does. */
+    async keep(next: () => Promise<Uint8Array | undefined>): Promise<CachedImage> {
       const id = randomUUID();
       const part = fileOf(id, 'part');
-      const source = remembering(next);
+      let sourceFailed = false;
+      const piece = async () =>
+        await next().catch((error: unknown) => {
+          sourceFailed = true;
+          throw error;
+        });
       writing.add(id);
       try {
         await ready();
         await makeSubdirectory(directory, DIRECTORY_MODE);
-        const sizeBytes = await writePng(part, source.next);
+        const sizeBytes = await writePng(part, piece);
         return sizeBytes === undefined ? refused(NOT_PNG) : await finish(id, sizeBytes);
       } catch (error) {
-        if (source.failed()) throw error;
+        if (sourceFailed) throw error;
         return refused(`The image could not be stored in "${directory}": ${messageOf(error)}; free disk space, or request "b64_json"`);
       } finally {
         writing.delete(id);
         await rm(part, { force: true }).catch(() => undefined);
       }
     },
-    async open(id) {
+    /** Undefined if there is no such image. */
+    async open(id: string) {
       await ready();
       const entry = entries.get(id);
       if (entry === undefined) return undefined;
@@ -143,7 +135,8 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
       }
       return await openImage(fileOf(id));
     },
-    async tidy() {
+    /** Removes expired images and, the first time, parts of an earlier process. Never rejects. */
+    async tidy(): Promise<void> {
       await ready()
         .then(async () => makeRoom(0))
         .catch(() => undefined);
@@ -155,43 +148,26 @@ function refused(problem: string): CachedImage {
   return { ok: false, problem };
 }
 
-/** Distinguishes source errors from disk errors. */
-function remembering(next: () => Promise<Uint8Array | undefined>) {
-  let failed = false;
-  return {
-    failed: () => failed,
-    next: async () =>
-      next().catch((error: unknown) => {
-        failed = true;
-        throw error;
-      }),
-  };
-}
-
 /** Returns the size; undefined if this is not a complete PNG image. */
 async function writePng(file: string, next: () => Promise<Uint8Array | undefined>): Promise<number | undefined> {
-  const handle = await open(file, 'wx', FILE_MODE);
-  try {
-    let sizeBytes = 0;
-    let first = Buffer.alloc(0);
-    let last = Buffer.alloc(0);
-    for (let piece = await next(); piece !== undefined; piece = await next()) {
-      sizeBytes += piece.length;
-      if (sizeBytes > MOST_IMAGE_BYTES) return undefined;
-      if (first.length < SIGNATURE.length) first = Buffer.concat([first, piece]).subarray(0, SIGNATURE.length);
-      last = Buffer.concat([last, piece.subarray(-8)]).subarray(-8);
-      await handle.writeFile(piece);
-    }
-    if (!first.equals(SIGNATURE) || !last.subarray(0, 4).equals(TRAILER)) return undefined;
-    await handle.datasync();
-    return sizeBytes;
-  } finally {
-    await handle.close();
+  await using handle = await open(file, 'wx', FILE_MODE);
+  let sizeBytes = 0;
+  let first = Buffer.alloc(0);
+  let last = Buffer.alloc(0);
+  for (let piece = await next(); piece !== undefined; piece = await next()) {
+    sizeBytes += piece.length;
+    if (sizeBytes > MOST_IMAGE_BYTES) return undefined;
+    if (first.length < SIGNATURE.length) first = Buffer.concat([first, piece]).subarray(0, SIGNATURE.length);
+    last = Buffer.concat([last, piece.subarray(-8)]).subarray(-8);
+    await handle.writeFile(piece);
   }
+  if (!first.equals(SIGNATURE) || !last.subarray(0, 4).equals(TRAILER)) return undefined;
+  await handle.datasync();
+  return sizeBytes;
 }
 
 /** Undefined if it was removed. Does not follow links. */
-async function openImage(file: string): Promise<OpenImage | undefined> {
+async function openImage(file: string) {
   const handle = await openRegularFile(file, { mostBytes: MOST_IMAGE_BYTES, follow: false }).catch((error: unknown) => {
     if (error instanceof UnsuitableFile || codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return undefined;
     throw error;
@@ -200,7 +176,8 @@ async function openImage(file: string): Promise<OpenImage | undefined> {
   const { size } = await handle.stat();
   return {
     sizeBytes: size,
-    read: (from, to) => handle.createReadStream({ start: from, end: to }),
+    /** Both bounds are inclusive. Closes the file at the end. */
+    read: (from: number, to: number) => handle.createReadStream({ start: from, end: to }),
     close: async () => handle.close(),
   };
 }

@@ -80,8 +80,10 @@ function decode(bytes: Buffer): TextFile {
   return { kind: 'unreadable', message: `This file is ${encoding}; save it as UTF-8`, ...invalidUtf8Position(bytes) };
 }
 
+export const unreadableText = (message: string) => ({ kind: 'unreadable', message, line: 1, column: 1 }) as const;
+
 function unreadable(message: string): ReadFile {
-  return { file: { kind: 'unreadable', message, line: 1, column: 1 }, writtenAt: Number.NEGATIVE_INFINITY, changedMeanwhile: false };
+  return { file: unreadableText(message), writtenAt: Number.NEGATIVE_INFINITY, changedMeanwhile: false };
 }
 
 function reasonOf(error: unknown): string {
@@ -109,12 +111,7 @@ function invalidUtf8Position(bytes: Uint8Array): TextPosition {
  * systems and mapped memory report late.
  */
 
-export interface TextFileMemory {
-  /** Returns the same `file` object while the content is the same. */
-  read(path: string): Promise<ReadFile | undefined>;
-  /** Forgets all other files. */
-  keepOnly(paths: ReadonlySet<string>): void;
-}
+export type TextFileMemory = ReturnType<typeof createTextFileMemory>;
 
 export interface TextFileMemoryOptions {
   readonly readFile?: (path: string) => ReturnType<typeof readTextFile>;
@@ -143,10 +140,11 @@ export function createTextFileMemory({
   describeFile = describe,
   wallNow = Date.now,
   now = () => performance.now(),
-}: TextFileMemoryOptions = {}): TextFileMemory {
+}: TextFileMemoryOptions = {}) {
   const remembered = new Map<string, Remembered>();
   return {
-    async read(path) {
+    /** Returns the same `file` object while the content is the same. */
+    async read(path: string): Promise<ReadFile | undefined> {
       const last = remembered.get(path);
       if (last?.stamp !== undefined && now() - last.readAt < LOOK_AGAIN_MS) {
         const present = await describeFile(path);
@@ -164,7 +162,8 @@ export function createTextFileMemory({
       remembered.set(path, { read: known, stamp, readAt });
       return known;
     },
-    keepOnly(paths) {
+    /** Forgets all other files. */
+    keepOnly(paths: ReadonlySet<string>): void {
       for (const path of remembered.keys()) if (!paths.has(path)) remembered.delete(path);
     },
   };

@@ -7,12 +7,12 @@ import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { messageOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import { VoiceName } from '../schema/words/names.ts';
 import { RECORDING_BYTES, RECORDING_TEXT_LENGTH, type StoredVoice, type VoiceStore } from '../schema/slot/voice-store.ts';
 import { readRegularBytes } from './regular-file.ts';
-import { listDirectory, makeSubdirectory, syncDirectory, writeFileAtomically } from './write-file.ts';
+import { ifThere, listDirectory, makeSubdirectory, syncDirectory, writeFileAtomically } from './write-file.ts';
 
 export interface VoiceFilesOptions {
   /** Absolute. Created on demand; its parent must exist. */
@@ -130,10 +130,8 @@ export function createVoiceFiles({ directory, limit, wallNow, onProblem }: Voice
       return await lock('voices', async () => {
         if (!voices.has(key)) return false;
         const place = unfinished('old');
-        await rename(path.join(directory, key), place).catch((error: unknown) => {
-          // It was removed by hand.
-          if (codeOf(error) !== 'ENOENT') throw error;
-        });
+        // It may have been removed by hand.
+        await ifThere(rename(path.join(directory, key), place));
         voices.delete(key);
         await syncDirectory(directory);
         await rm(place, { recursive: true, force: true });

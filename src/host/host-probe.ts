@@ -91,7 +91,7 @@ export async function countOomKills(procDir = '/proc', cgroupDir = '/sys/fs/cgro
 
 /** Whether the kernel's log says that it killed this process for want of memory. Unreadable: false. Never blocks. */
 export async function isKilledByKernel(pid: number, startedAt: number, log = '/dev/kmsg'): Promise<boolean> {
-  const file = await open(log, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
+  await using file = await open(log, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
   // Process ids are used again, so that older records do not count.
   const sinceUs = Number(process.hrtime.bigint()) / 1000 - (Date.now() - startedAt) * 1000;
   let found = false;
@@ -103,7 +103,6 @@ export async function isKilledByKernel(pid: number, startedAt: number, log = '/d
     const [, atUs, killed] = KILL.exec(read.buffer.toString('utf8', 0, read.bytesRead)) ?? [];
     found ||= Number(killed) === pid && Number(atUs) >= sinceUs;
   }
-  await file?.close();
   return found;
 }
 

@@ -1,6 +1,7 @@
 /** Measures memory and work of a process and its descendants: memory often while it is young, later less often. */
 import { readFile } from 'node:fs/promises';
 import type { ObservedWorkload, Work } from '../reconciler/ports.ts';
+import { bytesOfKey } from './hardware/decide/hardware-of.ts';
 import { readClients, type ReadDeviceMemory } from './hardware/device-memory.ts';
 
 type Used = ObservedWorkload['memoryBytes'];
@@ -86,15 +87,9 @@ interface ProcessMemory {
 
 /** Parses `/proc/<pid>/status`. Undefined if it has no memory fields. */
 export function memoryOfProcess(status: string): ProcessMemory | undefined {
-  const [anonymous, mapped, shared] = ['RssAnon', 'RssFile', 'RssShmem'].map((name) => bytesOf(status, name));
+  const [anonymous, mapped, shared] = ['RssAnon', 'RssFile', 'RssShmem'].map((name) => bytesOfKey(status, name));
   if (anonymous === undefined || mapped === undefined) return undefined;
   return { ownBytes: anonymous + (shared ?? 0), mappedBytes: mapped };
-}
-
-/** Kernels write `RssAnon:	    1234 kB`. */
-function bytesOf(status: string, name: string): number | undefined {
-  const found = new RegExp(`^${name}:\\s+(\\d{1,15}) kB$`, 'm').exec(status)?.[1];
-  return found === undefined ? undefined : Number(found) * 1024;
 }
 
 const MEASURED_FOR = { least: 200, most: 10_000 } as const;

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { openRegularFile } from '../files/regular-file.ts';
-import type { ModelFiles } from '../providers/provider.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import type { MountedModels } from './decide/workflows-mount.ts';
 
@@ -18,20 +17,13 @@ export class UnreadableFile extends Error {
   }
 }
 
-interface OpenModelFiles extends ModelFiles {
-  /** Whether everything that was read is still as it was. */
-  isUnchanged(): Promise<boolean>;
-  /** Changes when a file that was read is replaced or written. */
-  version(): string;
-}
-
 /** Limit for all reads of a model. Headers have at most some tens of MiB, in each shard. */
 const MAX_READ_BYTES = 2 ** 31;
 /** More than the files of any known model. */
 const MAX_CALLS = 10_000;
 
 /** `directory`: inside the store, without links. */
-export function openModelFiles(root: string, directory: string, mounts: readonly MountedModels[] = []): OpenModelFiles {
+export function openModelFiles(root: string, directory: string, mounts: readonly MountedModels[] = []) {
   const stamps = new Map<string, string>();
   let listed: readonly string[] | undefined;
   let readBytes = 0;
@@ -60,25 +52,27 @@ export function openModelFiles(root: string, directory: string, mounts: readonly
   }
 
   return {
-    async names() {
+    async names(): Promise<readonly string[]> {
       listed ??= await namesIn(placeOf('').file);
       return listed;
     },
-    sizeOf: async (name) =>
+    sizeOf: async (name: string) =>
       visit(name, async (file) => {
         count(0);
         return (await stat(file)).size;
       }),
-    read: async (name, offset, length) =>
+    read: async (name: string, offset: number, length: number) =>
       visit(name, async (file) => {
         count(length);
         return readBytesOf(file, offset, length);
       }),
+    /** Changes when a file that was read is replaced or written. */
     version() {
       // The number of a device changes when it is mounted again.
       const parts = [...stamps].map(([name, stamp]) => `${name} ${stamp.slice(stamp.indexOf(' '))}`).toSorted();
       return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 12);
     },
+    /** Whether everything that was read is still as it was. */
     async isUnchanged() {
       const same = [...stamps].map(async ([name, stamp]) => (await stampOf(placeOf(name).file).catch(() => '')) === stamp);
       const now = listed === undefined ? undefined : await namesIn(placeOf('').file);

@@ -43,7 +43,7 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
     return isModel ? names.toSorted().map((each) => unknown(path.join(id, each))) : [];
   }
   const format = formats.find((each) => each.recognize({ name }) !== undefined);
-  return (format?.filesOf(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
+  return (format?.filesOf?.(name) ?? [name]).map((each) => unknown(path.join(path.dirname(id), each)));
 }
 
 async function describeFile({ path: file, from, archive }: CatalogueFile): Promise<ModelFile> {

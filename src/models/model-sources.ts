@@ -145,7 +145,7 @@ export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlMode
 }
 
 async function askSize(url: string, signal: AbortSignal): Promise<Result<number>> {
-  const dispatcher = connectTo(url, SILENCE_MS);
+  await using dispatcher = connectTo(url, SILENCE_MS);
   try {
     const opened = await openUrl({ url, dispatcher, headers: { range: 'bytes=0-0' } }, signal);
     if (!opened.ok) return opened;
@@ -159,8 +159,6 @@ async function askSize(url: string, signal: AbortSignal): Promise<Result<number>
   } catch (error) {
     if (signal.aborted) throw error;
     return fail('retry', 'ModelPullFailed', `The address "${url}" cannot be read: ${messageOf(error) || codeOf(error)}; check it`);
-  } finally {
-    await dispatcher.destroy().catch(() => undefined);
   }
 }
 

@@ -6,26 +6,19 @@
 import { performance } from 'node:perf_hooks';
 import { isSameValue } from '../schema/words/same-value.ts';
 
-export interface Memo<Key, Inputs extends readonly unknown[], Output> {
-  get(key: Key, ...inputs: Inputs): Output;
-  /** Forgets every key that is not in `keys`. */
-  keepOnly(keys: { has(key: Key): boolean; readonly size: number }): void;
-}
-
 /** `compute` must be pure: the same inputs give the same output. */
-export function createMemo<Key, Inputs extends readonly unknown[], Output>(
-  compute: (...inputs: Inputs) => Output,
-): Memo<Key, Inputs, Output> {
+export function createMemo<Key, Inputs extends readonly unknown[], Output>(compute: (...inputs: Inputs) => Output) {
   const remembered = new Map<Key, { inputs: readonly unknown[]; readonly output: Output }>();
   return {
-    get(key, ...inputs) {
+    get(key: Key, ...inputs: Inputs): Output {
       const last = remembered.get(key);
       if (last !== undefined && hasSameInputs(last, inputs)) return last.output;
       const output = compute(...inputs);
       remembered.set(key, { inputs, output });
       return output;
     },
-    keepOnly: (keys) => forgetOthers(remembered, keys),
+    /** Forgets every key that is not in `keys`. */
+    keepOnly: (keys: Keys<Key>): void => forgetOthers(remembered, keys),
   };
 }
 
@@ -46,7 +39,9 @@ function hasSameInputs(made: { inputs: readonly unknown[] }, inputs: readonly un
   return true;
 }
 
-export function forgetOthers<Key>(remembered: Map<Key, unknown>, keys: { has(key: Key): boolean; readonly size: number }): void {
+type Keys<Key> = { has(key: Key): boolean; readonly size: number };
+
+export function forgetOthers<Key>(remembered: Map<Key, unknown>, keys: Keys<Key>): void {
   if (remembered.size <= keys.size) return;
   for (const key of remembered.keys()) if (!keys.has(key)) remembered.delete(key);
 }

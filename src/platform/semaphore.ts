@@ -1,16 +1,5 @@
 /** Limits how much work runs at the same time. */
-interface Semaphore {
-  /** How many callers wait. */
-  readonly waiting: number;
-  /**
-   * Resolves, in the order of the calls, to whether the caller may proceed and must then `release`: false once the
-   * signal aborts.
-   */
-  acquire(signal?: AbortSignal): Promise<boolean>;
-  release(): void;
-}
-
-export function createSemaphore(limit: number): Semaphore {
+export function createSemaphore(limit: number) {
   const waiting = new Set<() => void>();
   let acquired = 0;
 
@@ -29,16 +18,21 @@ export function createSemaphore(limit: number): Semaphore {
   }
 
   return {
+    /** How many callers wait. */
     get waiting() {
       return waiting.size;
     },
-    async acquire(signal) {
+    /**
+     * Resolves, in the order of the calls, to whether the caller may proceed and must then `release`: false once the
+     * signal aborts.
+     */
+    async acquire(signal?: AbortSignal): Promise<boolean> {
       if (signal?.aborted === true) return false;
       if (acquired === limit) return await nextTurn(signal);
       acquired += 1;
       return true;
     },
-    release() {
+    release(): void {
       // The first caller in the queue takes over, so `acquired` does not change.
       const [next] = waiting;
       if (next === undefined) acquired -= 1;

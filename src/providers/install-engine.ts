@@ -1,11 +1,12 @@
 /** Installs the locked packages of an engine in `toolboxes/` on demand, without running their scripts. */
 import { execFile } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
-import { copyFile, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fail, ok, quoteOutput, type Result } from '../schema/words/failure.ts';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { messageOf } from '../platform/error-text.ts';
+import { lockDirectory, type DirectoryLock } from '../files/directory-lock.ts';
 
 export interface Engine {
   readonly name: string;
@@ -41,7 +42,7 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
     if ((await installed(shippedWith(sources))) === wanted) return ok(commandWith(shippedWith(sources)));
     if ((await installed(dir)) === wanted) return ok(command);
     await mkdir(dir, { recursive: true });
-    await acquireLock(options, signal);
+    const lock = await lockFor(options, signal);
     try {
       // Another process may have installed it in the meantime.
       if ((await installed(dir)) === wanted) return ok(command);
@@ -50,7 +51,7 @@ export async function ensureEngine(options: EngineOptions, signal: AbortSignal):
       await writeFile(stampOf(dir), wanted);
       return ok(command);
     } finally {
-      await rm(lockOf(dir), { force: true });
+      lock.release();
     }
   } catch (error) {
     return fail('retry', 'EngineInstallFailed', `${capital(engine.name)} cannot be installed into "${dir}": ${messageOf(error)}`);
@@ -62,7 +63,6 @@ export const isEngineInstalled = async ({ sources }: Engine, dir: string): Promi
 /** Releases contain the packages beside the source code; checkouts do not. */
 const shippedWith = (sources: string): string => path.join(sources, 'shipped');
 const stampOf = (dir: string): string => path.join(dir, 'installed');
-const lockOf = (dir: string): string => path.join(dir, 'install.lock');
 
 async function fingerprint(sources: string): Promise<string> {
   const hash = createHash('sha256').update(`${process.platform}-${process.arch}\n`);
@@ -72,37 +72,13 @@ async function fingerprint(sources: string): Promise<string> {
 
 const installed = async (dir: string): Promise<string | undefined> => readFile(stampOf(dir), 'utf8').catch(() => undefined);
 
-/** The lock file contains the process id of its owner, so that the lock of a crashed process can be removed. */
-async function acquireLock(options: EngineOptions, signal: AbortSignal): Promise<void> {
-  const lock = lockOf(options.dir);
-  // A link appears atomically: no lock without an owner is ever visible.
-  const own = `${lock}.${randomUUID()}`;
-  await writeFile(own, String(process.pid));
-  let reported = false;
-  for (;;) {
-    try {
-      await link(own, lock);
-      await rm(own, { force: true });
-      return;
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
-    }
-    const owner = await readFile(lock, 'utf8').catch(() => '');
-    if (owner !== '' && !isAlive(Number(owner))) await rm(lock, { force: true });
-    if (!reported) options.onProgress(`Waiting for another process to install ${options.engine.name}`);
-    reported = true;
-    await sleep(LOCK_POLL_MS, undefined, { signal }).catch(async (error: unknown) => {
-      await rm(own, { force: true });
-      throw error;
-    });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return codeOf(error) === 'EPERM';
+async function lockFor({ dir, engine, onProgress }: EngineOptions, signal: AbortSignal): Promise<DirectoryLock> {
+  for (let reported = false; ; reported = true) {
+    const answer = await lockDirectory({ directory: dir, name: 'installing', since: Date.now() });
+    if (answer.kind === 'locked') return answer.lock;
+    if (answer.kind === 'unusable') throw new Error(answer.message);
+    if (!reported) onProgress(`Waiting for another process to install ${engine.name}`);
+    await sleep(LOCK_POLL_MS, undefined, { signal });
   }
 }
 

@@ -81,7 +81,8 @@ export interface ModelFormat {
   readonly kind: ProviderKind;
   /** `model`: users may name it. `part`: belongs to a model. Undefined: not of this provider. Pure. */
   recognize(entry: StoreEntry): 'model' | 'part' | undefined;
-  filesOf(name: string): readonly string[];
+  /** Names of all files of a model, such as its shards. Default: the one file. Pure. */
+  filesOf?(name: string): readonly string[];
   /** Reads a recognised model, only through `files`. Remembered until a file that was looked at changes. */
   read(model: { readonly id: ModelId; readonly entry: StoreEntry }, files: ModelFiles): Promise<ModelReading>;
   /** Contents stated by the catalogue, completed by file names relative to the store; the first is loaded. Pure. */
@@ -268,5 +269,11 @@ export interface Provider {
 }
 
 export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
+
+/** `problem` continues a sentence about what was read, such as "The file …", and says what to do. */
+export type Readable<Read> = (Read & { readonly ok: true }) | { readonly ok: false; readonly problem: string };
+
+/** A model that cannot be served. */
+export const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
 
 export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);

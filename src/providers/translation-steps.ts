@@ -6,9 +6,6 @@ import type {
   RequestProgress,
   StepResult,
   Steps,
-  TranslatableRequest,
-  Translate,
-  TranslationEnd,
   TranslationStep,
   UpstreamAnswer,
   UpstreamRequest,
@@ -64,15 +61,6 @@ export const write = (bytes: string | Uint8Array): Steps<void> => run({ kind: 'w
 export const onLeave = (requests: readonly UpstreamRequest[]): Steps<void> => run({ kind: 'on-leave', requests });
 /** For work at the server that no client should wait for. */
 export const onEnd = (requests: readonly UpstreamRequest[]): Steps<void> => run({ kind: 'on-end', requests });
-
-export function translateOnce(
-  toUpstream: (request: TranslatableRequest) => UpstreamRequest,
-  fromUpstream: (answer: UpstreamAnswer, request: TranslatableRequest) => TranslationEnd,
-): Translate {
-  return function* translate(request) {
-    return fromUpstream(yield* ask(toUpstream(request)), request);
-  };
-}
 
 /** Header names are spelt as in RFC 7578: some servers compare them by case. Clients' file names are dropped. */
 export function formBody(

@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-server.ts';
+import { lockDirectory } from '../../src/files/directory-lock.ts';
 import { ensureEngine } from '../../src/providers/install-engine.ts';
 import { findProgram } from '../../src/providers/host-program.ts';
 
@@ -68,9 +70,24 @@ test('ensureEngine() reports why npm failed, and the next call tries again', asy
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 
-test('ensureEngine() removes the lock of a process that no longer exists', async () => {
-  await mkdir(path.join(directory, 'engine'), { recursive: true });
-  await writeFile(path.join(directory, 'engine', 'install.lock'), '999999999');
+test('ensureEngine() waits while another process installs, and says so', async () => {
+  const [dir, told, env] = [path.join(directory, 'engine'), Promise.withResolvers<string>(), await fakeNpm('exit 0')];
+  await mkdir(dir);
+  const other = await lockDirectory({ directory: dir, name: 'installing', since: Date.now() });
+  const done = ensureEngine({ engine: EMBEDDED_ENGINE, dir, env, onProgress: told.resolve }, signal);
+  expect(await told.promise).toBe('Waiting for another process to install the embedded engine');
+  if (other.kind === 'locked') other.lock.release();
+  expect(await done).toMatchObject({ ok: true });
+});
+
+test('ensureEngine() is not held up by what a process left that no longer exists', async () => {
+  const dir = path.join(directory, 'engine');
+  await mkdir(dir);
+  const script = `import { lockDirectory } from ${JSON.stringify(path.resolve('src/files/directory-lock.ts'))};
+    await lockDirectory({ directory: ${JSON.stringify(dir)}, name: 'installing', since: 0 });
+    process.kill(process.pid, 'SIGKILL');`;
+  expect(spawnSync(process.execPath, ['--input-type=module', '-e', script]).signal).toBe('SIGKILL');
+  await writeFile(path.join(dir, 'install.lock'), '999999999');
   expect(await install(await fakeNpm('exit 0'))).toMatchObject({ ok: true });
 });
 

@@ -41,7 +41,7 @@ export type Tokens = ReadonlyMap<string, TokenRow>;
 /** Parsed tables by their own text, so that an unchanged table is not parsed again. */
 export type TokenTables = ReadonlyMap<string, readonly [id: string, row: TokenRow]>;
 
-type TokenText =
+export type TokenText =
   | { readonly ok: true; readonly tokens: Tokens; readonly tables: TokenTables }
   /** Each problem says where it is and how to fix it. */
   | { readonly ok: false; readonly problems: readonly string[] };
@@ -84,6 +84,24 @@ export function parseTokenText(text: string, file: string, known: TokenTables = 
     ok: false,
     problems: checked.problems.map((problem) => formatProblem({ ...problem, file, ...positionOf(problem.path) }, 'camelCase')),
   };
+}
+
+export const NO_TOKENS: Extract<TokenText, { readonly ok: true }> = { ok: true, tokens: new Map(), tables: new Map() };
+
+type EditedTokens = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string };
+
+/** The text with edited tokens. `file` is its name in problems, `place` begins messages. `known`: as above. */
+export function editTokenText(
+  text: string,
+  { file, place }: Readonly<Record<'file' | 'place', string>>,
+  edit: (tokens: Tokens) => Tokens,
+  known: TokenTables,
+): EditedTokens {
+  const parsed = parseTokenText(text, file, known);
+  if (!parsed.ok) return { ok: false, message: `${place} is invalid: ${parsed.problems.join('; ')}` };
+  const edited = writeTokenText(text.trim() === '' ? HEADER : text, edit(parsed.tokens), parsed.tables);
+  if (edited !== undefined) return { ok: true, text: edited };
+  return { ok: false, message: `${place} has a form that cannot be edited: write the tokens as tables such as "[tokens.1a2b3c4d]"` };
 }
 
 /** The text with these tokens; undefined if it cannot be edited in place. `before` must be valid. `known`: as above. */

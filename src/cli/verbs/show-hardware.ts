@@ -1,8 +1,7 @@
 /** `svcctl hardware`: the machine of the service or of a recording; `record` prints a recording of this machine. */
 import path from 'node:path';
 import { viewHardware } from '../../api/manage/decide/inventory-view.ts';
-import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
-import { readRecording } from '../../host/hardware/record-machine.ts';
+import { createHardwareProbe, replayHardware, readRecording } from '../../host/hardware/hardware-probe.ts';
 import type { Answer } from '../connect/api-answers.ts';
 import { CliFailure, EXIT, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, sizeText, type Column, type Output, type OutputOptions } from '../output/output.ts';

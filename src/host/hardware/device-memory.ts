@@ -1,7 +1,6 @@
 /** Measures the GPU memory of processes. Never throws. */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { performance } from 'node:perf_hooks';
 import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { createMachineTools, type AskTool, type RunTool } from './machine-tools.ts';
 
@@ -23,7 +22,7 @@ const DEVICE_FILE = /^\/dev\/(?:dri|accel)\//;
 const MOST_FILES = 4096;
 
 export function createDeviceMemory({ hardware, env, root = '/', tool }: DeviceMemoryOptions): ReadDeviceMemory {
-  const ask = createMachineTools({ env, now: () => performance.now(), ...(tool === undefined ? {} : { run: tool }) });
+  const ask = createMachineTools({ env, ...(tool === undefined ? {} : { run: tool }) });
   return async (pids) => {
     const { source, devices } = await hardware();
     const gpus = devices.filter(({ kind }) => kind === 'gpu');

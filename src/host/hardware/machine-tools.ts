@@ -3,6 +3,7 @@
  * one.
  */
 import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Command = readonly [string, ...string[]];
 
@@ -19,8 +20,8 @@ export type AskTool = (alternatives: readonly [Command, ...Command[]]) => Promis
 
 export interface ToolOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number;
+  /** Milliseconds of a monotonic clock. Default: that of the process. */
+  readonly now?: () => number;
   /** Default: runs a process. */
   readonly run?: RunTool;
 }
@@ -44,7 +45,7 @@ interface Asked {
   endedAt: number | undefined;
 }
 
-export function createMachineTools({ env, now, run = runProcess(env) }: ToolOptions): AskTool {
+export function createMachineTools({ env, now = () => performance.now(), run = runProcess(env) }: ToolOptions): AskTool {
   const asked = new Map<string, Asked>();
 
   const firstAnswer = async (alternatives: readonly Command[]): Promise<Answer | undefined> => {
@@ -69,7 +70,7 @@ export function createMachineTools({ env, now, run = runProcess(env) }: ToolOpti
         tool.running = undefined;
       });
     }
-    if (known === undefined && tool.running !== undefined) await Promise.race([tool.running, unreferencedPause(WAIT_MS)]);
+    if (known === undefined && tool.running !== undefined) await Promise.race([tool.running, sleep(WAIT_MS, undefined, { ref: false })]);
     return tool.answer;
   };
 }
@@ -87,10 +88,4 @@ function runProcess({ PATH = '', HOME }: ToolOptions['env']): RunTool {
     new Promise((resolve) => {
       execFile(program, args, options, (error, stdout) => resolve(error === null ? stdout : undefined));
     });
-}
-
-async function unreferencedPause(ms: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

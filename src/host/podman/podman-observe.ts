@@ -9,7 +9,7 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { LABELS } from '../../schema/pod/kube-fields.ts';
 import { observedWorkload, ContainerInspect } from './decide/container-facts.ts';
-import { INSTANCE_LABEL } from './decide/podman-container.ts';
+import { imageToRun, INSTANCE_LABEL } from './decide/podman-container.ts';
 import { LIBPOD, readRootless, type PodmanApi } from './podman-api.ts';
 import type { ProcessMemoryReader } from '../process-memory.ts';
 
@@ -163,18 +163,14 @@ function createPodmanImages(api: PodmanApi, isFresh: (at: number) => boolean) {
   const inspect = async (name: string, signal: AbortSignal) =>
     await api.call('GET', `${LIBPOD}/images/${encodeURIComponent(name)}/json`, { signal });
 
-  /** A local image is identified by its id, whatever its name refers to by now. */
-  const read = async ({ reference, imageId }: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> => {
-    const answer = await inspect(reference.startsWith('localhost/') ? (imageId ?? reference) : reference, signal);
+  const read = async (image: ImageReference, signal: AbortSignal): Promise<Result<ImageFact>> => {
+    const { reference } = image;
+    const answer = await inspect(imageToRun(image), signal);
     if (!answer.ok) return answer;
     if (answer.value.status === 404) return ok({ reference, present: false });
     const parsed = Image.safeParse(answer.value.body);
     if (parsed.success) return ok({ reference, present: true, imageId: `sha256:${parsed.data.Id.replace(/^sha256:/, '')}` });
-    return fail(
-      'retry',
-      'RuntimeRefused',
-      `Podman could not inspect the image "${reference}": ${answer.value.error || 'unknown response'}`,
-    );
+    return fail('retry', 'RuntimeRefused', `Podman could not inspect "${reference}": ${answer.value.error || 'unknown response'}`);
   };
 
   return {

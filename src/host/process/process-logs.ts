@@ -7,8 +7,6 @@ import type { LogLine, Runtime } from '../../reconciler/ports.ts';
 import { splitLines, readBeginning } from '../../platform/read-body.ts';
 import { sleep } from '../../platform/clock.ts';
 
-export type ProcessLogs = ReturnType<typeof createProcessLogs>;
-
 /** At most two files: a long night of a verbose server. */
 const LIMIT_BYTES = 8 * 1024 * 1024;
 /** Most output that `tail` reads. */
@@ -22,12 +20,8 @@ export function createProcessLogs(directory: string) {
     /** Opens the file for appending; `work` starts a child that writes both streams to it. */
     async withFile<T>(name: string, work: (fd: number) => Promise<T>): Promise<T> {
       await makeSubdirectory(directory, 0o700);
-      const file = await open(pathOf(name), 'a', 0o600);
-      try {
-        return await work(file.fd);
-      } finally {
-        await file.close();
-      }
+      await using file = await open(pathOf(name), 'a', 0o600);
+      return await work(file.fd);
     },
     async remove(name: string): Promise<void> {
       await Promise.all([rm(pathOf(name), { force: true }), rm(oldPathOf(name), { force: true })]);

@@ -5,8 +5,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
-import { codeOf } from '../../platform/error-text.ts';
-import { explainWriteError } from '../../files/write-file.ts';
+import { explainWriteError, ifThere } from '../../files/write-file.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/words/names.ts';
 import type { Profile, ProfileStore, ProfileSummary, SavedProfile, SaveOptions } from '../../schema/slot/profile-store.ts';
@@ -16,7 +15,7 @@ import { rewriteSlotText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { planSwitch, type FoundText, type FoundTexts, type PlannedSwitch } from './decide/plan-switch.ts';
 import { createProfileFiles, MOST_PROFILES, type NewText } from './profile-files.ts';
-import { readSlotFiles, type SlotFiles } from './slot-files.ts';
+import { readSlotFiles } from './slot-files.ts';
 
 export interface ProfileStoreOptions {
   /** `<config>/profiles`; it need not exist yet. */
@@ -138,17 +137,12 @@ function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
   const reading = { quietPeriodMs, expected: [], memory: createTextFileMemory() };
   return async () => {
     const found = new Map<SlotName, FoundText>();
-    const files = await readSlotFiles(directory, reading, new AbortController().signal).catch(noneIfMissing);
-    for (const [fileName, file] of files) {
+    const files = await ifThere(readSlotFiles(directory, reading, new AbortController().signal));
+    for (const [fileName, file] of files ?? []) {
       // The loop reports files with invalid names.
       const name = SlotName.safeParse(fileName.slice(0, -'.toml'.length));
       if (name.success) found.set(name.data, { path: path.join(directory, fileName), ...file });
     }
     return found;
   };
-}
-
-function noneIfMissing(error: unknown): SlotFiles {
-  if (codeOf(error) === 'ENOENT') return new Map();
-  throw error;
 }

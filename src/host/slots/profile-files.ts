@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { renameSync } from 'node:fs';
 import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { readTextFile } from '../../files/read-text-file.ts';
+import { readTextFile, unreadableText } from '../../files/read-text-file.ts';
 import { listDirectory, syncDirectory, writeFileAtomically } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
@@ -196,14 +196,7 @@ async function readFiles(place: string, files: readonly string[]): Promise<Found
 
 async function readOne(at: string): Promise<FoundText | undefined> {
   const isLink = (await lstat(at).catch(() => undefined))?.isSymbolicLink() === true;
-  if (isLink)
-    return {
-      path: at,
-      kind: 'unreadable',
-      message: 'Links in profiles are not followed; replace this link with a copy',
-      line: 1,
-      column: 1,
-    };
+  if (isLink) return { path: at, ...unreadableText('Links in profiles are not followed; replace this link with a copy') };
   const read = await readTextFile(at);
   return read && { path: at, ...read.file };
 }

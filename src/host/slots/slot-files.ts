@@ -1,7 +1,7 @@
 /** Reads the slot files of a directory after the quiet period since the last write. */
 import { join } from 'node:path';
 import { quietRestMs } from '../../files/watch-directory.ts';
-import type { TextFile, TextFileMemory } from '../../files/read-text-file.ts';
+import { unreadableText, type TextFile, type TextFileMemory } from '../../files/read-text-file.ts';
 import { SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
 import { createClock, pause } from '../../platform/clock.ts';
 import type { Clock } from '../../reconciler/ports.ts';
@@ -38,7 +38,7 @@ export async function readSlotFiles(directory: string, { expected, ...reading }:
 export const isSlotFileName = (file: string): boolean => file.endsWith('.toml') && !file.startsWith('.');
 
 /** Found under another name than the listed one. Only the name is reported. */
-const MISNAMED: TextFile = { kind: 'unreadable', message: 'The file name is not valid UTF-8; rename it', line: 1, column: 1 };
+const MISNAMED = unreadableText('The file name is not valid UTF-8; rename it');
 
 type Reading = Omit<ReadSlotFiles, 'expected'>;
 

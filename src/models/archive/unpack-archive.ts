@@ -102,27 +102,20 @@ async function unpackFile(unpacking: Unpacking, name: string, { header, body }: 
   const { into, room, files, onBytes } = unpacking;
   const reserved = await room.reserve(into, () => header.size);
   if (!reserved.ok) throw new Failed(reserved.failure);
-  try {
-    const parent = path.posix.dirname(name);
-    if (parent !== '.') await makeDirectory(into, parent);
-    // Fails if it exists, even as a link.
-    const handle = await open(path.join(into, name), 'wx').catch(explainTwice(name));
-    const hash = createHash('sha256');
-    try {
-      for await (const chunk of body) {
-        hash.update(chunk);
-        for (let written = 0; written < chunk.length;) written += (await handle.write(chunk, written)).bytesWritten;
-        unpacking.bytes += chunk.length;
-        onBytes(unpacking.bytes);
-      }
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    files.set(name, { path: name, sizeBytes: header.size, sha256: hash.digest('hex') });
-  } finally {
-    reserved.value();
+  using _room = reserved.value;
+  const parent = path.posix.dirname(name);
+  if (parent !== '.') await makeDirectory(into, parent);
+  // Fails if it exists, even as a link.
+  await using handle = await open(path.join(into, name), 'wx').catch(explainTwice(name));
+  const hash = createHash('sha256');
+  for await (const chunk of body) {
+    hash.update(chunk);
+    for (let written = 0; written < chunk.length;) written += (await handle.write(chunk, written)).bytesWritten;
+    unpacking.bytes += chunk.length;
+    onBytes(unpacking.bytes);
   }
+  await handle.sync();
+  files.set(name, { path: name, sizeBytes: header.size, sha256: hash.digest('hex') });
 }
 
 async function makeDirectory(into: string, name: string): Promise<void> {

@@ -1,5 +1,7 @@
 /** Chooses the files of a model in a repository as `llama-server -hf` does (llama.cpp, `common/download.cpp`). Pure. */
-import { shardNames } from '../../schema/slot/model-providers.ts';
+import { basename } from 'node:path';
+import { formatSize } from '../../schema/words/quantities.ts';
+import { ggufStem, shardNames } from '../../schema/slot/model-providers.ts';
 import type { HubName } from './parse-model-name.ts';
 
 export interface RepoFile {
@@ -84,7 +86,7 @@ function chooseNamed(files: readonly RepoFile[], candidates: readonly Candidate[
 function listCandidates(files: readonly RepoFile[]): readonly Candidate[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return files.flatMap((file): Candidate[] => {
-    const name = baseOf(file.path);
+    const name = basename(file.path);
     if (!/\.gguf$/i.test(name) || NOT_A_MODEL.test(name)) return [];
     const names = shardNames(name);
     if (names[0] !== name) return [];
@@ -127,14 +129,13 @@ const none = (message: string): FileChoice => ({ kind: 'none', message });
 
 function tooLarge(repo: string, candidates: readonly Candidate[], fitsBytes: number): FileChoice {
   const smallest = candidates.toSorted((a, b) => a.sizeBytes - b.sizeBytes)[0];
-  const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
   const named = smallest?.quantisation === undefined ? '' : `, "${smallest.quantisation}",`;
-  const problem = `The smallest model of "${repo}"${named} has ${gib(smallest?.sizeBytes ?? 0)}, and ${gib(fitsBytes)} fit here`;
+  const problem = `The smallest model of "${repo}"${named} has ${formatSize(smallest?.sizeBytes ?? 0)}, and ${formatSize(fitsBytes)} fit here`;
   return { kind: 'too-large', message: `${problem}; choose a smaller model, or name a quantisation to try it` };
 }
 
 function listOf(candidates: readonly Candidate[]): string {
-  return shorten([...new Set(candidates.map(({ quantisation, model }) => `"${quantisation ?? baseOf(model[0].path)}"`))]);
+  return shorten([...new Set(candidates.map(({ quantisation, model }) => `"${quantisation ?? basename(model[0].path)}"`))]);
 }
 
 function shorten(names: readonly string[]): string {
@@ -142,12 +143,7 @@ function shorten(names: readonly string[]): string {
   return names.slice(0, MAX_LISTED).join(', ') + more;
 }
 
-const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 const directoryOf = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
 const escape = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\-]/g, String.raw`\$&`);
 
-export function stemOf(path: string): string {
-  return baseOf(path)
-    .replace(/\.gguf$/i, '')
-    .replace(/-[0-9]{5}-of-[0-9]{5}$/, '');
-}
+export const stemOf = (path: string): string => ggufStem(basename(path));

@@ -3,9 +3,10 @@
  * `server/images.go`; LM Studio's documentation "import models"; llama.cpp `common/download.cpp` and
  * `common/hf-cache.cpp`; huggingface_hub's documentation "understand caching".
  */
+import { basename } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { shardNames } from '../../schema/slot/model-providers.ts';
+import { ggufStem, shardNames } from '../../schema/slot/model-providers.ts';
 import type { ForeignTool } from './parse-model-name.ts';
 
 type ForeignOrigin = ForeignTool | 'file';
@@ -93,19 +94,16 @@ function groupByModel(tool: ForeignOrigin, paths: readonly string[], labelOf: (p
   const ggufs = paths.filter((path) => /\.gguf$/i.test(path)).toSorted();
   const all = new Set(ggufs);
   return ggufs.flatMap((path): ForeignModel[] => {
-    const name = path.slice(path.lastIndexOf('/') + 1);
+    const name = basename(path);
     const above = path.slice(0, path.length - name.length);
     const shards = shardNames(name);
     const isModel = !/mmproj/i.test(name) && shards[0] === name && shards.every((shard) => all.has(above + shard));
     if (!isModel) return [];
-    const projector = ggufs.find(
-      (other) => other.startsWith(above) && !other.slice(above.length).includes('/') && /mmproj/i.test(other.slice(above.length)),
-    );
+    const projector = ggufs.find((other) => other === above + basename(other) && /mmproj/i.test(basename(other)));
     const label = [labelOf(path), name].filter((part) => part !== '').join('/');
     const file = (each: string): ForeignFile => ({ path: above + each, name: cleanName(each), sha256: undefined });
-    const extra = projector === undefined ? [] : [file(projector.slice(above.length))];
-    const stem = name.replace(/\.gguf$/i, '').replace(/-[0-9]{5}-of-[0-9]{5}$/, '');
-    const directory = storeDirectory(tool, [labelOf(path), stem].filter((part) => part !== '').join('/'));
+    const extra = projector === undefined ? [] : [file(basename(projector))];
+    const directory = storeDirectory(tool, [labelOf(path), ggufStem(name)].filter((part) => part !== '').join('/'));
     return [{ tool, label, directory, files: [file(name), ...shards.slice(1).map(file), ...extra] }];
   });
 }

@@ -3,12 +3,14 @@
  * resumed weeks later gets the same version, and a present model needs no network. Pure.
  */
 import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
 import { z } from 'zod';
 import { MODEL_ID_PATTERN } from '../../schema/words/name-rules.ts';
 import { ModelId } from '../../schema/words/names.ts';
 import { PROVIDER_KIND_NAMES } from '../../schema/slot/provider-kinds.ts';
-import { stemOf, type ChosenFiles, type RepoFile } from './choose-files.ts';
+import { stemOf, type ChosenFiles } from './choose-files.ts';
 import type { ModelContents } from '../../providers/provider.ts';
+import { defined } from '../../schema/pod/kube-fields.ts';
 
 /** Longer than a model id: owner, repository, model and file together. */
 const StorePath = z.string().max(600).regex(new RegExp(MODEL_ID_PATTERN));
@@ -60,7 +62,7 @@ export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly file
   const directory = `hf/${repo}/${stemOf(chosen.model[0].path)}`;
   const files: PinnedFile[] = [];
   for (const file of [...chosen.model, ...(chosen.projector === undefined ? [] : [chosen.projector])]) {
-    const path = StorePath.safeParse(`${directory}/${baseName(file)}`);
+    const path = StorePath.safeParse(`${directory}/${basename(file.path)}`);
     if (file.sha256 === undefined) return { problem: `"${repo}" does not state the SHA-256 of "${file.path}"` };
     if (!path.success) return { problem: `the name "${file.path}" in "${repo}" has characters that the model store does not allow` };
     files.push({ path: path.data, sha256: file.sha256, sizeBytes: file.sizeBytes, from: { kind: 'hub', repo, commit, path: file.path } });
@@ -68,10 +70,8 @@ export function pinnedFiles({ repo, commit, chosen }: HubFiles): { readonly file
   return { files };
 }
 
-const baseName = ({ path }: RepoFile): string => path.slice(path.lastIndexOf('/') + 1);
-
 /** Values in the files take precedence. Some files are incomplete: headers of embedding models may lack the pooling. */
 export function completeContents(found: ModelContents | undefined, stated: ModelContents | undefined): ModelContents | undefined {
   if (stated === undefined) return found;
-  return { ...stated, ...Object.fromEntries(Object.entries(found ?? {}).filter(([, value]) => value !== undefined)) };
+  return { ...stated, ...defined(found ?? {}) };
 }

@@ -25,8 +25,8 @@ type Reservation = Readonly<{ device: number; missing: () => number }>;
 export function createDiskRoom() {
   const reservations = new Set<Reservation>();
   return {
-    /** Reserves space until the returned function is called. `missing` returns the bytes still to be written. */
-    async reserve(directory: string, missing: () => number): Promise<Result<() => void>> {
+    /** Reserves space until the result is disposed of. `missing` returns the bytes still to be written. */
+    async reserve(directory: string, missing: () => number): Promise<Result<Disposable>> {
       const { dev: device } = await stat(directory);
       const disk = await statfs(directory);
       const freeBytes = disk.bavail * disk.bsize;
@@ -41,7 +41,7 @@ export function createDiskRoom() {
       }
       const own: Reservation = { device, missing };
       reservations.add(own);
-      return ok(() => void reservations.delete(own));
+      return ok({ [Symbol.dispose]: () => void reservations.delete(own) });
     },
   };
 }

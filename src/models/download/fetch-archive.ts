@@ -49,16 +49,14 @@ async function ensureArchive(options: FetchOptions, job: ArchiveJob, signal: Abo
   const there = await stat(`${archive}.${options.writer}.part`).catch(() => undefined);
   // A part is a sparse file.
   const partBytes = Math.min(from.sizeBytes, 512 * (there?.blocks ?? 0));
-  const both = await room.reserve(directory, () => from.sizeBytes - partBytes + leastUnpackedBytes({ ...job, sizeBytes: from.sizeBytes }));
+  const unpackedBytes = leastUnpackedBytes({ ...job, sizeBytes: from.sizeBytes });
+  const both = await room.reserve(directory, () => from.sizeBytes - partBytes + unpackedBytes);
   if (!both.ok) return both;
-  both.value();
-  const reserved = await room.reserve(directory, () => leastUnpackedBytes({ ...job, sizeBytes: from.sizeBytes }));
+  both.value[Symbol.dispose]();
+  const reserved = await room.reserve(directory, () => unpackedBytes);
   if (!reserved.ok) return reserved;
-  try {
-    return await fetchFile(options, { file: { path: file.path, from }, target: archive, unpacked: { file, target } }, signal);
-  } finally {
-    reserved.value();
-  }
+  using _room = reserved.value;
+  return await fetchFile(options, { file: { path: file.path, from }, target: archive, unpacked: { file, target } }, signal);
 }
 
 async function unpack(options: FetchOptions, job: ArchiveJob, signal: AbortSignal): Promise<Result<void>> {

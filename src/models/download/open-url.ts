@@ -69,9 +69,10 @@ function redirectProblem(from: URL, to: URL | undefined): string | undefined {
 
 const withoutQuery = ({ origin, pathname }: URL): string => `${origin}${pathname}`;
 
-/** Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. The caller destroys the dispatcher. */
-export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher {
+/** Uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY, except for loopback addresses. The caller disposes of the dispatcher. */
+export function connectTo(url: string, silenceMs: number, connect?: buildConnector.connector): Dispatcher & AsyncDisposable {
   const options = { headersTimeout: silenceMs, bodyTimeout: silenceMs, ...(connect === undefined ? {} : { connect }) };
   const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
-  return isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
+  const dispatcher = isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
+  return Object.assign(dispatcher, { [Symbol.asyncDispose]: async () => await dispatcher.destroy().catch(() => undefined) });
 }

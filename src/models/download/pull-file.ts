@@ -9,8 +9,8 @@ import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
 import { placeFile } from './place-file.ts';
 import { openPart, removePart, type PartBlocks } from './resume-part.ts';
 import { UNLIMITED, type Throttle } from '../../platform/throttle.ts';
-import { RESUMES } from './transfer-body.ts';
-import { runTransfer, type Transfer, type TransferEnd, type TransferSource } from './transfer.ts';
+import { RESUMES, type Transfer, type TransferSource } from './transfer-body.ts';
+import { runTransfer, type TransferEnd } from './transfer.ts';
 import { createOrderedHash } from './verify-hash.ts';
 
 /** Shared by all downloads of a process. */
@@ -60,26 +60,19 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
 type AttemptEnd = TransferEnd | { readonly kind: 'mismatch'; readonly digest: string; readonly inOnePiece: boolean };
 
 async function attempt(pull: Pull, how: 'resume' | 'fresh', signal: AbortSignal): Promise<AttemptEnd> {
-  const blocks = await openPart(pull.part, pull, how === 'fresh');
+  await using blocks = await openPart(pull.part, pull, how === 'fresh');
   const had = blocks.doneBytes();
-  try {
-    const room = await pull.limits.room.reserve(path.dirname(pull.target), () => Math.max(0, pull.sizeBytes - blocks.doneBytes()));
-    if (!room.ok) return { kind: 'failed', failure: room.failure };
-    try {
-      const hash = createOrderedHash(blocks, pull.sizeBytes);
-      const end = await runTransfer(transferOf(pull, blocks, hash), signal);
-      if (end.kind !== 'complete') return end;
-      const digest = hash.digest();
-      if (digest !== pull.sha256.toLowerCase())
-        return { kind: 'mismatch', digest, inOnePiece: how === 'fresh' || (had === 0 && pull.limits.connections === 1) };
-      await blocks.handle.sync();
-      return end;
-    } finally {
-      room.value();
-    }
-  } finally {
-    await blocks.close();
-  }
+  const room = await pull.limits.room.reserve(path.dirname(pull.target), () => Math.max(0, pull.sizeBytes - blocks.doneBytes()));
+  if (!room.ok) return { kind: 'failed', failure: room.failure };
+  using _room = room.value;
+  const hash = createOrderedHash(blocks, pull.sizeBytes);
+  const end = await runTransfer(transferOf(pull, blocks, hash), signal);
+  if (end.kind !== 'complete') return end;
+  const digest = hash.digest();
+  if (digest !== pull.sha256.toLowerCase())
+    return { kind: 'mismatch', digest, inOnePiece: how === 'fresh' || (had === 0 && pull.limits.connections === 1) };
+  await blocks.handle.sync();
+  return end;
 }
 
 function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Transfer {

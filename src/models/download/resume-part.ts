@@ -119,7 +119,7 @@ function createPartBlocks({ part, handle, journal, known, sizeBytes }: OpenPart)
         () => true,
         (error: unknown) => codeOf(error) !== 'ENOENT',
       ),
-    async close(): Promise<void> {
+    async [Symbol.asyncDispose](): Promise<void> {
       try {
         for (const block of unrecorded.keys()) await write(block);
       } finally {

@@ -112,14 +112,10 @@ const compare = (a: Part, b: Part): number => b.bytes - a.bytes || (a.name < b.n
 
 /** Lets the volume update the file's time. Returns its size. `a` creates a missing file; `r+` throws. */
 async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
-  const handle = await open(file, flags);
-  try {
-    const { size } = await handle.stat();
-    await handle.truncate(size);
-    return size;
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(file, flags);
+  const { size } = await handle.stat();
+  await handle.truncate(size);
+  return size;
 }
 
 async function timeOfVolume(directory: string, base: string): Promise<number> {

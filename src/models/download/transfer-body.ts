@@ -1,26 +1,43 @@
 /** Writes the body of one response to the part. One batch is written while the next is received. */
+import { on } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { Failure } from '../../schema/words/failure.ts';
-import { discard } from './open-url.ts';
+import type { ExpectedBytes } from './decide/judge-response.ts';
+import { discard, type Bearer } from './open-url.ts';
 import type { OrderedHash } from './verify-hash.ts';
 import type { PartBlocks } from './resume-part.ts';
 import { storageFailure } from './disk-room.ts';
 import type { Throttle } from '../../platform/throttle.ts';
 
+export interface TransferSource extends Omit<ExpectedBytes, 'from' | 'etag'> {
+  readonly bearer?: Bearer | undefined;
+  /** Set for a server with the API of the Hugging Face Hub. */
+  readonly hub?: { readonly page: string; readonly repo: string } | undefined;
+}
+
+export interface Transfer {
+  readonly source: TransferSource;
+  readonly blocks: PartBlocks;
+  readonly hash: OrderedHash;
+  readonly silenceMs: number;
+  readonly throttle: Throttle;
+  readonly connections: number;
+  /** A first connection at least this fast stays the only one. Infinity: all open at once. */
+  readonly fastBytesPerSecond: number;
+  /** Attempts of a connection in a row without data, and its first back-off, which doubles each time. */
+  readonly patience: { readonly attempts: number; readonly pauseMs: number };
+  readonly directory: string;
+  readonly onBytes: () => void;
+  readonly onWait: (waitMs: number, message: string) => void;
+}
+
 export type Broken = { readonly kind: 'broken'; readonly message: string; readonly waitMs?: number };
 
 export interface Receiver {
-  readonly transfer: {
-    readonly source: { readonly url: string; readonly sizeBytes: number };
-    readonly blocks: PartBlocks;
-    readonly hash: OrderedHash;
-    readonly throttle: Throttle;
-    readonly directory: string;
-    readonly onBytes: () => void;
-  };
+  readonly transfer: Transfer;
   readonly signal: AbortSignal;
   readonly memory: ReadMemory;
   readonly end: (end: { readonly kind: 'failed'; readonly failure: Failure }) => void;
@@ -98,42 +115,17 @@ async function write({ transfer, signal, memory, end }: Receiver, offset: number
   if (blocks.isComplete(block)) void hash.catchUp(signal).catch((error: unknown) => (signal.aborted ? undefined : failed(error)));
 }
 
-const AHEAD = 2;
+const AHEAD = { highWaterMark: 2, lowWaterMark: 1 } as const;
 
 /** The iterator of a stream would join and copy chunks. A caller that stops early must destroy the body. */
 export async function* bodyChunks(body: Readable): AsyncGenerator<Buffer, void> {
-  const waiting: Buffer[] = [];
-  let end: { readonly error?: Error } | undefined;
-  let wake = (): void => undefined;
-  const take = (chunk: unknown): void => {
-    if (Buffer.isBuffer(chunk)) waiting.push(chunk);
-    if (waiting.length >= AHEAD) body.pause();
-    wake();
-  };
-  const finish = (how: { readonly error?: Error }): void => {
+  try {
+    for await (const [chunk] of on(body, 'data', { ...AHEAD, close: ['end', 'close'] })) if (Buffer.isBuffer(chunk)) yield chunk;
+  } catch (error) {
     // A failed stream emits nothing more, but may still hold data that arrived while it was paused.
-    body.off('data', take);
-    take(body.read());
-    end ??= how;
-    wake();
-  };
-  body.on('error', (error: Error) => finish({ error }));
-  body.once('end', () => finish({}));
-  body.once('close', () => finish({}));
-  body.on('data', take);
-  for (;;) {
-    const chunk = waiting.shift();
-    if (chunk !== undefined) {
-      if (body.isPaused()) body.resume();
-      yield chunk;
-    } else if (end === undefined) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    } else {
-      if (end.error !== undefined) throw end.error;
-      return;
-    }
+    const rest: unknown = body.read();
+    if (Buffer.isBuffer(rest)) yield rest;
+    throw error;
   }
 }
 

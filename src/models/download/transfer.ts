@@ -11,35 +11,12 @@ import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { BLOCK_BYTES, blockCount, blockLength } from './decide/part-journal.ts';
 import { connectionsFor, isFast, stretchBlocks, type Stretch } from './decide/transfer-pace.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
-import { judgeResponse, type ExpectedBytes, type ResponseVerdict } from './decide/judge-response.ts';
-import { connectTo, discard, openUrl, type Bearer, type OpenedUrl } from './open-url.ts';
-import type { OrderedHash } from './verify-hash.ts';
+import { judgeResponse, type ResponseVerdict } from './decide/judge-response.ts';
+import { connectTo, discard, openUrl, type OpenedUrl } from './open-url.ts';
 import type { PartBlocks } from './resume-part.ts';
-import { createReadMemory, receiveBody, RESUMES, type ReadMemory, type Broken, type Receiver } from './transfer-body.ts';
-import type { Throttle } from '../../platform/throttle.ts';
+import { createReadMemory, receiveBody, RESUMES } from './transfer-body.ts';
+import type { ReadMemory, Broken, Receiver, Transfer, TransferSource } from './transfer-body.ts';
 import { storageFailure } from './disk-room.ts';
-
-export interface TransferSource extends Omit<ExpectedBytes, 'from' | 'etag'> {
-  readonly bearer?: Bearer | undefined;
-  /** Set for a server with the API of the Hugging Face Hub. */
-  readonly hub?: { readonly page: string; readonly repo: string } | undefined;
-}
-
-export interface Transfer {
-  readonly source: TransferSource;
-  readonly blocks: PartBlocks;
-  readonly hash: OrderedHash;
-  readonly silenceMs: number;
-  readonly throttle: Throttle;
-  readonly connections: number;
-  /** A first connection at least this fast stays the only one. Infinity: all open at once. */
-  readonly fastBytesPerSecond: number;
-  /** Attempts of a connection in a row without data, and its first back-off, which doubles each time. */
-  readonly patience: { readonly attempts: number; readonly pauseMs: number };
-  readonly directory: string;
-  readonly onBytes: () => void;
-  readonly onWait: (waitMs: number, message: string) => void;
-}
 
 export type TransferEnd =
   | { readonly kind: 'complete' }
@@ -116,12 +93,8 @@ async function untilSlow({ blocks, fastBytesPerSecond }: Transfer, signal: Abort
 async function runConnection(shared: Shared): Promise<void> {
   const { source, silenceMs } = shared.transfer;
   const memory = createReadMemory();
-  const dispatcher = connectTo(source.url, silenceMs, memory.connect);
-  try {
-    await fetchStretches({ shared, dispatcher, memory });
-  } finally {
-    await dispatcher.destroy().catch(() => undefined);
-  }
+  await using dispatcher = connectTo(source.url, silenceMs, memory.connect);
+  await fetchStretches({ shared, dispatcher, memory });
 }
 
 async function fetchStretches(connection: Connection): Promise<void> {

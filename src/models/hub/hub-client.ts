@@ -45,7 +45,7 @@ type Asked<T> = Readonly<{ repo: string; schema: z.ZodType<T> }>;
 type Page<T> = Readonly<{ value: T; next: string | undefined }>;
 
 async function ask<T>(hub: HubAccess, url: string, { repo, schema }: Asked<T>, signal: AbortSignal): Promise<Result<Page<T>>> {
-  const dispatcher = connectTo(url, SILENCE_MS);
+  await using dispatcher = connectTo(url, SILENCE_MS);
   try {
     const opened = await openUrl({ url, dispatcher, bearer: await bearerOf(hub) }, signal);
     if (!opened.ok) return opened;
@@ -62,8 +62,6 @@ async function ask<T>(hub: HubAccess, url: string, { repo, schema }: Asked<T>, s
     if (signal.aborted) throw error;
     const why = messageOf(error) || codeOf(error);
     return fail('retry', 'ModelPullFailed', `"${new URL(url).origin}" does not respond: ${why}; check the network`);
-  } finally {
-    await dispatcher.destroy().catch(() => undefined);
   }
 }
 

@@ -1,5 +1,6 @@
 /** Format of GGUF models: one file or the shards of a split one, with a vision projector beside it. */
-import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
+import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits, Readable } from '../provider.ts';
+import { unusable } from '../provider.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import {
   ggufContents,
@@ -13,7 +14,7 @@ import {
 import { NO_PROGRESS, parseHeaderWindow, WINDOW_BYTES, type GgufHeader } from './decide/parse-gguf-header.ts';
 import { defined } from '../../schema/pod/kube-fields.ts';
 import { MODEL_ABILITIES, type ModelAbility } from '../../schema/slot/provider-kinds.ts';
-import { POOLINGS } from './decide/server-options.ts';
+import { POOLINGS } from './decide/model-role.ts';
 
 export function ggufTraits(contents: ModelContents): ModelTraits {
   const known = parseContents(contents);
@@ -45,10 +46,7 @@ function abilitiesOf({ chatTemplate, tools, thinking, projector, sees, hears }: 
   return { abilities: MODEL_ABILITIES.filter((ability) => has[ability]) };
 }
 
-type Shard =
-  | { readonly ok: true; readonly header: GgufHeader; readonly sizeBytes: number }
-  /** `problem` continues "The model file …". */
-  | { readonly ok: false; readonly problem: string };
+type Shard = Readable<{ readonly header: GgufHeader; readonly sizeBytes: number }>;
 
 /** Enough for models without a large vocabulary. */
 const FIRST_WINDOW_BYTES = 2 ** 18;
@@ -68,13 +66,13 @@ export const ggufFormat: ModelFormat = {
     let sizeBytes = 0;
     for (const shardName of shardNames(name)) {
       const shard = await readShard(files, shardName);
-      if (!shard.ok) return { kind: 'unusable', message: `The model file "${shardName}" of "${id}" ${shard.problem}` };
+      if (!shard.ok) return unusable(`The model file "${shardName}" of "${id}" ${shard.problem}`);
       headers.push(shard.header);
       sizeBytes += shard.sizeBytes;
     }
     const [first] = headers;
     if (first !== undefined && isProjector(first))
-      return { kind: 'unusable', message: `"${id}" is a vision projector, not a model: use the model that it belongs to` };
+      return unusable(`"${id}" is a vision projector, not a model: use the model that it belongs to`);
     const projector = projectorFor(name, await files.names());
     const read = projector === undefined ? undefined : await readShard(files, projector);
     const values = read?.ok === true ? read.header.values : new Map();

@@ -1,5 +1,6 @@
 /** Format of image models: safetensors with companions, or a workflow. `.ckpt`, which can run code, is not read. */
 import type { ModelFormat, ModelReading, ModelFiles } from '../provider.ts';
+import { unusable } from '../provider.ts';
 import { FAMILIES, type FamilyName } from './decide/image-families.ts';
 import * as models from './decide/image-model.ts';
 import { WORKFLOW_ENDING, keepWorkflow, MOST_WORKFLOW_BYTES, readUserWorkflow, type NamedFile } from './decide/user-workflow.ts';
@@ -13,7 +14,6 @@ export const imageFormat: ModelFormat = {
     if (!/\.safetensors$/i.test(name)) return undefined;
     return models.isCompanionName(name) ? 'part' : 'model';
   },
-  filesOf: (name) => [name],
   // Workflows are built here, not in the server.
   mustBeRead: (name) => name.endsWith(WORKFLOW_ENDING),
   contentsFrom(stated, files) {
@@ -46,8 +46,6 @@ export const imageFormat: ModelFormat = {
   },
 };
 
-const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
-
 async function readHeader(files: ModelFiles, name: string): Promise<models.SafetensorsHeader | undefined> {
   const length = models.headerBytesOf(await files.read(name, 0, models.LENGTH_BYTES));
   if (length === undefined) return undefined;
@@ -62,7 +60,7 @@ interface FoundFile extends NamedFile {
 }
 
 async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): Promise<ModelReading> {
-  const refuse = (problem: string): ModelReading => ({ kind: 'unusable', message: `The workflow "${id}" ${problem}` });
+  const refuse = (problem: string): ModelReading => unusable(`The workflow "${id}" ${problem}`);
   const bytes = await files.sizeOf(name);
   if (bytes > MOST_WORKFLOW_BYTES)
     return refuse(`has ${bytes} bytes: remove what it does not need, since at most ${MOST_WORKFLOW_BYTES} bytes are read`);

@@ -5,7 +5,7 @@ import type { AskHealth, Endpoint, ProbeIo, ProbeResponse, Provider } from '../p
 import { rankBackends } from '../decide/rank-backends.ts';
 import * as command from './decide/image-command.ts';
 import { imageFormat } from './image-format.ts';
-import { translateEdit, translateGeneration } from './translate-images.ts';
+import { translateImages } from './translate-images.ts';
 import { ok } from '../../schema/words/failure.ts';
 import { installedProgram } from '../host-program.ts';
 import { judgeAlive, PASSING } from '../decide/judge-status.ts';
@@ -90,8 +90,8 @@ async function askClass(endpoint: Endpoint, io: ProbeIo, className: string, sign
 const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot) => {
   if (capability !== 'image' || !capabilities.includes('image'))
     return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
-  if (path === '/v1/images/generations') return { kind: 'translate', run: translateGeneration(slot?.model) };
-  if (path === '/v1/images/edits') return { kind: 'translate', run: translateEdit(slot?.model) };
+  if (path === '/v1/images/generations') return { kind: 'translate', run: translateImages(slot?.model, 'image_generation') };
+  if (path === '/v1/images/edits') return { kind: 'translate', run: translateImages(slot?.model, 'image_edit') };
   return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };
 };
 

@@ -19,21 +19,14 @@ import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { uploadImages } from './upload-images.ts';
 
-export const translateGeneration =
-  (model: ModelFacts | undefined): Translate =>
-  (request) =>
-    translateImages(request, model, 'image_generation');
+type Events = 'image_generation' | 'image_edit';
 
-export const translateEdit =
-  (model: ModelFacts | undefined): Translate =>
+export const translateImages =
+  (model: ModelFacts | undefined, events: Events): Translate =>
   (request) =>
-    translateImages(request, model, 'image_edit');
+    answerRequest(request, model, events);
 
-function* translateImages(
-  request: TranslatableRequest,
-  model: ModelFacts | undefined,
-  events: 'image_generation' | 'image_edit',
-): Steps<TranslationEnd> {
+function* answerRequest(request: TranslatableRequest, model: ModelFacts | undefined, events: Events): Steps<TranslationEnd> {
   const drawable = drawableOf(model);
   if (model === undefined || drawable === undefined)
     return imageFailed('The model of the slot is not known yet; send the request again in a moment');

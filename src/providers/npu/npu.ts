@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { AskHealth, Endpoint, Health, ModelFormat, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
+import { unusable } from '../provider.ts';
 import type { Translate } from '../translation.ts';
 import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
 import * as command from './decide/npu-command.ts';
@@ -108,12 +109,8 @@ function judgeFirst(capability: Capability, response: ProbeResponse): Health {
 const npuFormat: ModelFormat = {
   kind: 'npu',
   recognize: () => undefined,
-  filesOf: (name) => [name],
   contentsFrom: (stated) => stated,
-  read: async ({ id }) => ({
-    kind: 'unusable',
-    message: `The NPU cannot run "${id}", nor any other file of the store; choose a model that FastFlowLM lists`,
-  }),
+  read: async ({ id }) => unusable(`The NPU cannot run "${id}", nor any other file of the store; choose a model that FastFlowLM lists`),
   describe: describeContents,
 };
 

@@ -1,5 +1,5 @@
 /** Reads the files of a model for sherpa-onnx as far as they can be checked. */
-import type { ModelFiles } from '../provider.ts';
+import type { ModelFiles, Readable } from '../provider.ts';
 import type { Bundle } from './decide/bundle.ts';
 
 type BundleReading =
@@ -32,10 +32,7 @@ export async function readBundle(id: string, bundle: Bundle, files: ModelFiles):
   return { ok: true, sizeBytes: sizes.values().reduce((sum, each) => sum + each, 0), metadata, sizes };
 }
 
-type OnnxReading =
-  | { readonly ok: true; readonly sizeBytes: number; readonly metadata: ReadonlyMap<string, string> }
-  /** `problem` continues "The file …". */
-  | { readonly ok: false; readonly problem: string };
+type OnnxReading = Readable<{ readonly sizeBytes: number; readonly metadata: ReadonlyMap<string, string> }>;
 
 const GRAPH = 7;
 const METADATA = 14;

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { rankBackends } from '../decide/rank-backends.ts';
 import type { AskHealth, ModelFacts, ModelFiles, ModelFormat, ModelReading, Provider } from '../provider.ts';
+import { unusable } from '../provider.ts';
 import { serverMemory } from '../speech/decide/speech-command.ts';
 import { askReadiness as askSpeech, judgeTranscription, speechProvider } from '../speech/speech-server.ts';
 import { PROBE_FORM_TYPE, probeForm } from '../decide/judge-status.ts';
@@ -18,19 +19,15 @@ export const sttFormat: ModelFormat = {
     if (names === undefined) return GGML_NAME.test(name) ? 'model' : undefined;
     return findBundle(STT_BUNDLES, names) === undefined ? undefined : 'model';
   },
-  filesOf: (name) => [name],
   contentsFrom: (stated) => stated,
   async read({ id, entry }, files): Promise<ModelReading> {
     if (entry.names === undefined) return readFile(id, entry.name, files);
     const bundle = findBundle(STT_BUNDLES, await files.names());
-    if (bundle === undefined)
-      return { kind: 'unusable', message: `The model "${id}" is incomplete: a network or "tokens.txt" is missing; get it again` };
+    if (bundle === undefined) return unusable(`The model "${id}" is incomplete: a network or "tokens.txt" is missing; get it again`);
     const reading = await readBundle(id, bundle, files);
-    if (!reading.ok) return { kind: 'unusable', message: reading.message };
-    if (reading.metadata.has('n_speakers')) {
-      const message = `The model "${id}" speaks, and does not listen: use it in a slot of the provider "tts", and another model here`;
-      return { kind: 'unusable', message };
-    }
+    if (!reading.ok) return unusable(reading.message);
+    if (reading.metadata.has('n_speakers'))
+      return unusable(`The model "${id}" speaks, and does not listen: use it in a slot of the provider "tts", and another model here`);
     return {
       kind: 'model',
       sizeBytes: reading.sizeBytes,
@@ -43,11 +40,7 @@ export const sttFormat: ModelFormat = {
 async function readFile(id: string, name: string, files: ModelFiles): Promise<ModelReading> {
   const sizeBytes = await files.sizeOf(name);
   const head = readGgmlHead(await files.read(name, 0, GGML_HEAD_BYTES), sizeBytes);
-  if (!head.ok)
-    return {
-      kind: 'unusable',
-      message: `The file "${name}" of "${id}" cannot be used: ${head.why}; get it again, or choose another model`,
-    };
+  if (!head.ok) return unusable(`The file "${name}" of "${id}" cannot be used: ${head.why}; get it again, or choose another model`);
   return { kind: 'model', sizeBytes, contents: { translates: head.model.translates }, family: 'whisper' };
 }
 

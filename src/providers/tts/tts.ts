@@ -1,5 +1,6 @@
 /** Provider for text-to-speech. */
 import type { AskHealth, BackendVerdict, ModelFormat, ModelReading, Provider } from '../provider.ts';
+import { unusable } from '../provider.ts';
 import { serverMemory } from '../speech/decide/speech-command.ts';
 import { askHealth, askReadiness as askSpeech, judgeSpeech, speechProvider } from '../speech/speech-server.ts';
 import { needsSample, voicesOf, ttsContents, voicesProblem } from './decide/tts-model.ts';
@@ -15,20 +16,19 @@ const VOICES_FILE = 'voices.bin';
 export const ttsFormat: ModelFormat = {
   kind: 'tts',
   recognize: ({ names }) => (names !== undefined && findBundle(TTS_BUNDLES, names) !== undefined ? 'model' : undefined),
-  filesOf: (name) => [name],
   contentsFrom: (stated) => stated,
   async read({ id, entry }, files): Promise<ModelReading> {
     // Directories are only among the names of the entry.
     const bundle = findBundle(TTS_BUNDLES, [...(await files.names()), ...(entry.names ?? [])]);
     if (bundle === undefined)
-      return { kind: 'unusable', message: `The model "${id}" is incomplete: its network or what belongs to it is missing; get it again` };
+      return unusable(`The model "${id}" is incomplete: its network or what belongs to it is missing; get it again`);
     // The pronunciation rules of espeak-ng are a directory.
     const others = bundle.others.filter((name) => /\.(bin|txt|json)$/.test(name));
     const reading = await readBundle(id, { ...bundle, others }, files);
-    if (!reading.ok) return { kind: 'unusable', message: reading.message };
+    if (!reading.ok) return unusable(reading.message);
     const voiceBytes = reading.sizes.get(VOICES_FILE);
     const problem = voiceBytes === undefined ? undefined : voicesProblem(reading.metadata, voiceBytes);
-    if (problem !== undefined) return { kind: 'unusable', message: `The file "${VOICES_FILE}" of "${id}" ${problem}` };
+    if (problem !== undefined) return unusable(`The file "${VOICES_FILE}" of "${id}" ${problem}`);
     return { kind: 'model', sizeBytes: reading.sizeBytes, contents: ttsContents(bundle.family, reading.metadata), family: bundle.family };
   },
 };

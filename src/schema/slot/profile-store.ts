@@ -4,6 +4,7 @@
  * whenever somebody asks, and is never stored.
  */
 import type { ProfileName, SlotName } from '../words/names.ts';
+import type { EditResult } from './slot-editor.ts';
 import type { SpecProblem } from './spec-problem.ts';
 
 type Document = Readonly<Record<string, unknown>>;
@@ -58,17 +59,14 @@ export type SavedProfile =
   | { readonly kind: 'saved'; readonly created: boolean }
   | { readonly kind: 'exists' }
   | { readonly kind: 'full'; readonly limit: number }
-  | { readonly kind: 'invalid'; readonly problems: readonly SpecProblem[] }
-  | { readonly kind: 'failed'; readonly message: string };
+  | Extract<EditResult, { kind: 'invalid' | 'failed' }>;
 
 export type AppliedProfile =
   /** What was found before the switch, and so what was done. */
   | { readonly kind: 'applied'; readonly profile: Profile }
-  | { readonly kind: 'not-found' }
+  | Extract<EditResult, { kind: 'not-found' | 'invalid' | 'failed' }>
   /** The profile or a slot has changed since the version that the switch was made from. */
-  | { readonly kind: 'conflict' }
-  | { readonly kind: 'invalid'; readonly problems: readonly SpecProblem[] }
-  | { readonly kind: 'failed'; readonly message: string };
+  | { readonly kind: 'conflict' };
 
 export type RemovedProfile = 'removed' | 'not-found' | { readonly failure: string };
 

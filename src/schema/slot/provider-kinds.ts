@@ -54,16 +54,7 @@ export const PROVIDER_OF_MODEL_KIND = {
 
 export type ModelKind = keyof typeof PROVIDER_OF_MODEL_KIND;
 
-export const MODEL_KINDS = [
-  'chat',
-  'coder',
-  'vision',
-  'embed',
-  'rerank',
-  'transcription',
-  'speech',
-  'image',
-] as const satisfies readonly ModelKind[];
+export const MODEL_KINDS = Object.keys(PROVIDER_OF_MODEL_KIND).filter((key): key is ModelKind => key in PROVIDER_OF_MODEL_KIND);
 
 /** Features a request may need beyond the model's kind: tool calls, reasoning, image input. */
 export const MODEL_ABILITIES = ['tools', 'thinking', 'vision', 'audio'] as const;

@@ -1,17 +1,6 @@
 /** Translations for servers that speak dialects of their own, as providers write them. */
 import type { Steps, TranslatableRequest, Translate, TranslationEnd } from '../../../src/providers/translation.ts';
-import {
-  ask,
-  begin,
-  formBody,
-  nextBytes,
-  onLeave,
-  open,
-  readFile,
-  translateOnce,
-  wait,
-  write,
-} from '../../../src/providers/translation-steps.ts';
+import { ask, begin, formBody, nextBytes, onLeave, open, readFile, wait, write } from '../../../src/providers/translation-steps.ts';
 
 export const json = (body: unknown, status = 200): TranslationEnd => ({
   kind: 'answer',
@@ -22,18 +11,16 @@ export const json = (body: unknown, status = 200): TranslationEnd => ({
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
 /** One request into one request: a server that takes `{ "text": … }` and answers `{ "said": … }`. */
-export const sayOnce: Translate = translateOnce(
-  ({ body }) => ({
+export const sayOnce: Translate = function* sayOnce({ body }) {
+  const answer = yield* ask({
     method: 'POST',
     path: '/say',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ text: body.kind === 'json' ? Reflect.get(Object(body.value), 'input') : '' }),
-  }),
-  (answer) =>
-    answer.status === 200
-      ? json({ output: JSON.parse(textOf(answer.body)).said, usage: { prompt_tokens: 7, completion_tokens: 2 } })
-      : { kind: 'upstream-error', answer },
-);
+  });
+  if (answer.status !== 200) return { kind: 'upstream-error', answer };
+  return json({ output: JSON.parse(textOf(answer.body)).said, usage: { prompt_tokens: 7, completion_tokens: 2 } });
+};
 
 /** A server with a queue, as ComfyUI's: the job is queued, asked for until it is done, and its file is fetched. */
 export function* draw(): Steps<TranslationEnd> {

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { hardwareOf } from '../../../src/host/hardware/decide/hardware-of.ts';
-import { createHardwareProbe } from '../../../src/host/hardware/hardware-probe.ts';
+import { createHardwareProbe, readRecording } from '../../../src/host/hardware/hardware-probe.ts';
 import { createMachineTools, type AskTool, type RunTool } from '../../../src/host/hardware/machine-tools.ts';
-import { readRecording } from '../../../src/host/hardware/record-machine.ts';
 import { HardwareRecordingSchema, type HardwareRecording } from '../../../src/schema/status/hardware.ts';
 import { RECORDED_MACHINES, recordingFile, recordingOf } from '../../support/hardware/recorded-machines.ts';
 

@@ -154,7 +154,7 @@ describe('an archive whose work is interrupted', () => {
     expect(asked).toContain(weights.length);
     // The archive is worth to be kept for the time when there is room.
     expect(await store.contents()).toEqual(['catalogue', 'catalogue/parrot', `${UNPACKED}.tar.bz2`]);
-    const without = { ...limits, room: { reserve: async () => ok(() => {}) } };
+    const without = { ...limits, room: { reserve: async () => ok({ [Symbol.dispose]: () => undefined }) } };
     expect(await store.fetch(from, { limits: without })).toMatchObject({ ok: true });
     expect(from.requests()).toBe(1);
   });

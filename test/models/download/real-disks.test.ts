@@ -26,7 +26,7 @@ const signal = new AbortController().signal;
 const MODEL = ModelId.parse('hf:o/r:Q8_0');
 const OLD = ModelId.parse('old.gguf');
 /** Grants any room: another program may take it during a download. */
-const ANY_ROOM: DiskRoom = { reserve: async () => ok(() => undefined) };
+const ANY_ROOM: DiskRoom = { reserve: async () => ok({ [Symbol.dispose]: () => undefined }) };
 
 let hub: FakeHub;
 let disk: SmallDisk;

@@ -5,7 +5,7 @@ import { encodeGguf, text, u32 } from '../../../toolboxes/demo/encode-gguf.ts';
 import type { ModelContents } from '../../../src/providers/provider.ts';
 import { ggufContents } from '../../../src/providers/gguf/decide/gguf-model.ts';
 import { ggufTraits } from '../../../src/providers/gguf/gguf-format.ts';
-import { parseGgufHeader } from '../../../src/providers/gguf/decide/parse-gguf-header.ts';
+import { parseGgufHeader } from '../../support/providers/parse-gguf-header.ts';
 
 const contentsOf = (bytes: Uint8Array, projector?: string, values: ReadonlyMap<string, boolean> = new Map()): ModelContents => {
   const parsed = parseGgufHeader(bytes);

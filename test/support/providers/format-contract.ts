@@ -22,7 +22,7 @@ export function describeFormatContract(
           const entry = frozen({ name, names: beside });
           expect(['model', 'part', undefined]).toContain(models.recognize(entry));
           expect(models.recognize(entry)).toBe(models.recognize(entry));
-          expect(models.filesOf(name).length).toBeGreaterThan(0);
+          expect(models.filesOf?.(name).length).not.toBe(0);
         }),
         RUNS,
       );

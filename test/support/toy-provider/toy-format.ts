@@ -18,7 +18,6 @@ export const ToyContents = z.object({
 export const toyFormat: ModelFormat = {
   kind: 'npu',
   recognize: ({ names }) => (names?.includes('toy.json') === true ? 'model' : undefined),
-  filesOf: (name) => [name],
   contentsFrom: (stated) => stated,
   async read({ id }, files) {
     const text = new TextDecoder().decode(await files.read('toy.json', 0, MAX_DESCRIPTION_BYTES));

@@ -4,7 +4,8 @@
  */
 import { parse, TomlError } from 'smol-toml';
 import { getStaticTOMLValue, parseTOML, type AST } from 'toml-eslint-parser';
-import { isTable, toCamelCase } from '../../../schema/words/key-case.ts';
+import { isTable, pathToSnakeCase, toCamelCase } from '../../../schema/words/key-case.ts';
+import type { SpecProblem } from '../../../schema/slot/spec-problem.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -105,6 +106,21 @@ export function findPositions(text: string): (path: Path) => TextPosition {
     }
     return { line: 1, column: 1 };
   };
+}
+
+/** Further problems are counted instead of listed, since nobody reads them. */
+const MAX_PROBLEMS = 50;
+
+/** Problems of a text with its file and their positions, in the order of the text. `path` in camelCase. */
+export function placeProblems(text: string, file: string, problems: readonly SpecProblem[]): readonly SpecProblem[] {
+  if (problems.length === 0) return [];
+  const positionOf = findPositions(withoutByteOrderMark(text));
+  const placed = problems
+    .slice(0, MAX_PROBLEMS)
+    .map((problem) => ({ ...problem, file, ...positionOf(pathToSnakeCase(problem.path)) }))
+    .toSorted((left, right) => left.line - right.line || left.column - right.column);
+  const more = problems.length - placed.length;
+  return more === 0 ? placed : [...placed, { path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 }];
 }
 
 /** Undefined if this parser, which is not the parser for values, refuses the text. */

@@ -21,7 +21,7 @@ import {
   type Detected,
   type PciDevice,
 } from './pci-devices.ts';
-import { viewOf, type MachineView } from './machine-view.ts';
+import { keepLines, viewOf, type MachineView } from './machine-view.ts';
 import { nvidiaGpu, nvidiaGpusOfWsl } from './nvidia-gpu.ts';
 
 export const MEMINFO = '/proc/meminfo';
@@ -102,19 +102,16 @@ export const CPUINFO = '/proc/cpuinfo';
 /** Names the board if the CPU has no name: `Raspberry Pi 5 Model B Rev 1.0`. */
 export const BOARD_FILE = '/proc/device-tree/model';
 
-const KEPT = /^(?:processor|model name|physical id|core id)\s*:/;
+const KEPT = /^(?:processor|model name|physical id|core id)\s*:.*$/gm;
 
 /**
  * Keeps only parsed lines: the file has some hundred kilobytes on large servers, and the serial number of a Raspberry
  * Pi.
  */
-export function pickCpuinfo(text: string): string {
-  return text
-    .split('\n')
-    .filter((line) => KEPT.test(line))
-    .map((line) => `${line.replace(/\s*:\s*/, ': ').trimEnd()}\n`)
-    .join('');
-}
+export const pickCpuinfo = (text: string): string =>
+  keepLines(text, KEPT)
+    .replaceAll(/^([\w ]+?)[ \t]*:[ \t]*/gm, '$1: ')
+    .replaceAll(/[ \t]+$/gm, '');
 
 function linuxCpu(view: MachineView): Partial<Cpu> {
   const text = view.text(CPUINFO) ?? '';
@@ -129,13 +126,15 @@ function linuxCpu(view: MachineView): Partial<Cpu> {
 
 /** Parses `/proc/meminfo`. "Available" includes the page cache, but no swap. */
 export function memoryOfHost(meminfo: string): MemoryAmount | undefined {
-  const bytes = (key: string): number | undefined => {
-    const found = new RegExp(`^${key}: +([0-9]+) kB$`, 'm').exec(meminfo)?.[1];
-    return found === undefined ? undefined : Number(found) * 1024;
-  };
-  const totalBytes = bytes('MemTotal');
-  const availableBytes = bytes('MemAvailable') ?? bytes('MemFree');
+  const totalBytes = bytesOfKey(meminfo, 'MemTotal');
+  const availableBytes = bytesOfKey(meminfo, 'MemAvailable') ?? bytesOfKey(meminfo, 'MemFree');
   return totalBytes === undefined || availableBytes === undefined ? undefined : { totalBytes, availableBytes };
+}
+
+/** Kernels write `RssAnon:	    1234 kB`. */
+export function bytesOfKey(text: string, key: string): number | undefined {
+  const found = new RegExp(`^${key}:\\s+(\\d{1,15}) kB$`, 'm').exec(text)?.[1];
+  return found === undefined ? undefined : Number(found) * 1024;
 }
 
 /** Parses `/proc/self/cgroup` into our group and its parents, each of which may limit memory. */

@@ -27,6 +27,9 @@ export function viewOf({ platform, files, links, present, tools }: HardwareRecor
   };
 }
 
+/** Keeps only lines that match, which is to be a global and multi-line pattern. */
+export const keepLines = (text: string, wanted: RegExp): string => (text.match(wanted) ?? []).map((line) => `${line}\n`).join('');
+
 function indexDirectories(paths: ReadonlySet<string>): ReadonlyMap<string, ReadonlySet<string>> {
   const index = new Map<string, Set<string>>();
   for (const path of paths) {

@@ -40,17 +40,27 @@ const OPEN_FILES = 16_384;
 /** A Container Device Interface name such as `nvidia.com/gpu=all`. */
 export const isCdiName = (device: string): boolean => !device.startsWith('/');
 
+const CONFINED = {
+  httpproxy: false,
+  cap_drop: ['ALL'],
+  no_new_privileges: true,
+  read_only_filesystem: true,
+  // Only the reconciler restarts: restarts by podman would hide crashes.
+  restart_policy: 'no',
+  log_configuration: { driver: 'k8s-file', size: LOG_LIMIT_BYTES },
+};
+
 /** The body of `POST /libpod/containers/create`. */
 export function containerSpec(workload: Workload, host: ContainerHost): Readonly<Record<string, unknown>> {
   const [program, ...rest] = workload.argv;
   return {
+    ...CONFINED,
     name: workload.name,
-    image: imageToRun(workload),
+    image: workload.image && imageToRun(workload.image),
     // Both are set, so that the entrypoint of the image adds no arguments.
     entrypoint: [program],
     command: rest,
     env: workload.env,
-    httpproxy: false,
     labels: labels(workload, host),
     mounts: [
       ...workload.mounts.map((mount) => ({
@@ -66,20 +76,13 @@ export function containerSpec(workload: Workload, host: ContainerHost): Readonly
     devices: workload.devices.map((path) => ({ path })),
     ...groups(workload, host),
     ...limits(workload),
-    cap_drop: ['ALL'],
-    no_new_privileges: true,
-    read_only_filesystem: true,
-    // Only the reconciler restarts: restarts by podman would hide crashes.
-    restart_policy: 'no',
     stop_timeout: STOP_TIMEOUT_S,
-    log_configuration: { driver: 'k8s-file', size: LOG_LIMIT_BYTES },
   };
 }
 
-function imageToRun(workload: Workload): string | undefined {
-  const { image } = workload;
-  return image?.reference.startsWith('localhost/') === true ? (image.imageId ?? image.reference) : image?.reference;
-}
+/** A local image is identified by its id, whatever its name refers to by now. */
+export const imageToRun = ({ reference, imageId }: ImageReference): string =>
+  reference.startsWith('localhost/') ? (imageId ?? reference) : reference;
 
 function labels(workload: Workload, { instance, ambient }: ContainerHost): Record<string, string> {
   const declared: Declared = {
@@ -121,21 +124,16 @@ function limits(workload: Workload): Record<string, unknown> {
 }
 
 /** A container that runs one program and sees nothing of the host. */
-export function printingContainer({ reference, imageId }: ImageReference, program: string, rest: readonly string[]) {
+export function printingContainer(image: ImageReference, program: string, rest: readonly string[]) {
   return {
-    image: reference.startsWith('localhost/') ? (imageId ?? reference) : reference,
+    ...CONFINED,
+    image: imageToRun(image),
     entrypoint: [program],
     command: rest,
     env: { HOME: '/tmp' },
-    httpproxy: false,
     netns: { nsmode: 'none' },
     mounts: [{ type: 'tmpfs', destination: '/tmp', options: ['rw', 'nosuid', 'nodev', 'mode=1777', 'size=64m'] }],
     image_volume_mode: 'ignore',
-    cap_drop: ['ALL'],
-    no_new_privileges: true,
-    read_only_filesystem: true,
-    restart_policy: 'no',
-    log_configuration: { driver: 'k8s-file', size: 16 * 1024 * 1024 },
   };
 }
 

@@ -1,6 +1,5 @@
 /** Parses the TOML text of a slot into a spec, or problems with file, line and column. Never throws. Pure. */
-import { parseDocument, withoutByteOrderMark, findPositions } from '../../../files/toml/decide/parse-document.ts';
-import { pathToSnakeCase } from '../../../schema/words/key-case.ts';
+import { parseDocument, placeProblems } from '../../../files/toml/decide/parse-document.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
@@ -17,23 +16,13 @@ export type ParsedSlotText =
       readonly document: Table | undefined;
     };
 
-/** Further problems are counted instead of listed, since nobody reads them. */
-const MAX_PROBLEMS = 50;
-
 /** `file` appears in problems. */
 export function parseSlotText(name: SlotName, text: string, file: string): ParsedSlotText {
   const read = parseDocument(text);
   if (!read.ok) return { ok: false, document: undefined, problems: [{ path: [], message: read.message, file, ...read.position }] };
   const parsed = parseSlot(name, read.document);
   if (parsed.ok) return { ok: true, spec: parsed.spec, document: read.document };
-  const positionOfPath = findPositions(withoutByteOrderMark(text));
-  const problems = parsed.problems
-    .slice(0, MAX_PROBLEMS)
-    .map((problem) => ({ ...problem, file, ...positionOfPath(pathToSnakeCase(problem.path)) }))
-    .toSorted((left, right) => left.line - right.line || left.column - right.column);
-  const more = parsed.problems.length - problems.length;
-  if (more > 0) problems.push({ path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 });
-  return { ok: false, document: read.document, problems };
+  return { ok: false, document: read.document, problems: placeProblems(text, file, parsed.problems) };
 }
 
 /** State of a slot between reads and across restarts. */

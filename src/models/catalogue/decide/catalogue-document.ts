@@ -99,11 +99,11 @@ export const CatalogueRecord = z
       .describe('Least memory that the model needs. Default: the size of its files, a tenth of it, and 256 MiB'),
     minVram: sizeWithin('1Mi', '1024Ti').optional().describe('Least memory of a discrete GPU'),
     license: PlainLine.optional().describe('Licence, as the Hub writes its name'),
-    licenseUrl: HttpsAddress.optional().describe('Where to read the licence'),
+    licenseUrl: HttpsAddress.optional().describe('Where to read the licence. Known for `apache-2.0` and `mit`'),
     gated: z.boolean().default(false).describe('The Hub sends the files only to accounts that have accepted its terms'),
     notSelectable: PlainLine.optional().describe('Why the model cannot be used, although its provider is there'),
     verified: z.boolean().default(false).describe('Whether the files were downloaded and compared with what is written here'),
-    sources: z.array(HttpsAddress).max(20).default([]).describe('Pages where what is written here can be checked'),
+    sources: z.array(HttpsAddress).max(20).default([]).describe('Pages where the entry can be checked, besides its repositories'),
     override: z.boolean().default(false).describe('Replaces the entry of the shipped catalogue with the same id'),
     files: z.array(CatalogueFile).min(1).max(100).describe('The files of the model. The server loads the first one'),
   })

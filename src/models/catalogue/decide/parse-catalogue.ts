@@ -3,8 +3,8 @@
  * user entry needs `override = true` to replace a shipped one, so an upgrade never changes what an id means. Pure.
  */
 import { createHash } from 'node:crypto';
-import { parseDocument, withoutByteOrderMark, findPositions } from '../../../files/toml/decide/parse-document.ts';
-import { isTable, pathToSnakeCase } from '../../../schema/words/key-case.ts';
+import { parseDocument, placeProblems } from '../../../files/toml/decide/parse-document.ts';
+import { isTable } from '../../../schema/words/key-case.ts';
 import { checkDocument, type CheckedDocument, type SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { CatalogueDocument, CatalogueRecord, providerOf, nameOfFile, type CatalogueRecordFile } from './catalogue-document.ts';
 import type { ModelContents } from '../../../providers/provider.ts';
@@ -22,15 +22,12 @@ export interface ParsedCatalogue {
   readonly refused: ReadonlySet<string> | undefined;
 }
 
-/** Further problems are counted instead of listed, since nobody reads them. */
-const MAX_PROBLEMS = 50;
-
 /** `file` appears in problems. `shipped`: the shipped entries, if this is the user's catalogue. */
 export function parseCatalogue(text: string, file: string, shipped: CatalogueRecords = new Map()): ParsedCatalogue {
   const read = parseDocument(text);
   if (!read.ok) return unreadable({ path: [], message: read.message, file, ...read.position });
   const outer = checkDocument(CatalogueDocument, read.document, 'snake_case');
-  if (!outer.ok) return { records: new Map(), problems: place(text, file, outer.problems), refused: undefined };
+  if (!outer.ok) return { records: new Map(), problems: placeProblems(text, file, outer.problems), refused: undefined };
   const records = new Map<string, CatalogueRecord>();
   const refused = new Set<string>();
   const problems: SpecProblem[] = [];
@@ -43,7 +40,7 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
       problems.push(...checked.problems.map((problem) => ({ ...problem, path: ['models', index, ...problem.path] })));
     }
   }
-  return { records, problems: place(text, file, problems), refused };
+  return { records, problems: placeProblems(text, file, problems), refused };
 }
 
 /** Result for a file without a readable entry. */
@@ -82,17 +79,6 @@ function refuse(path: SpecProblem['path'], message: string): { readonly ok: fals
   return { ok: false, problems: [{ path, message }] };
 }
 
-function place(text: string, file: string, problems: readonly SpecProblem[]): readonly SpecProblem[] {
-  if (problems.length === 0) return [];
-  const positionOf = findPositions(withoutByteOrderMark(text));
-  const placed = problems
-    .slice(0, MAX_PROBLEMS)
-    .map((problem) => ({ ...problem, file, ...positionOf(pathToSnakeCase(problem.path)) }))
-    .toSorted((left, right) => left.line - right.line || left.column - right.column);
-  const more = problems.length - placed.length;
-  return more === 0 ? placed : [...placed, { path: [], message: `There are ${more} more problems`, file, line: 1, column: 1 }];
-}
-
 export interface EntryContext {
   readonly hubUrl: (repo: string, commit: string, path: string) => string;
   /** Providers of this version. */
@@ -106,7 +92,7 @@ const MIB = 2 ** 20;
 const LEAST_MEMORY = { share: 0.1, bytes: 256 * MIB };
 
 export function entryOf(record: CatalogueRecord, context: EntryContext): CatalogueEntry {
-  const { id, kind, family = '', license = '', licenseUrl = '', gated, verified, sources, minMemory, minVram } = record;
+  const { id, kind, family = '', license = '', licenseUrl = LICENSE_URLS.get(license) ?? '', gated, verified, minMemory, minVram } = record;
   const provider = providerOf(record);
   const directory = `catalogue/${id}/${contentHash(record)}`;
   const [first, ...more] = record.files.map((file) => fileOf(file, directory, context.hubUrl));
@@ -129,7 +115,7 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     minVramBytes: minVram === undefined ? 0 : parseSizeBytes(minVram),
     minMemoryBytes: minMemory === undefined ? leastMemoryBytes : parseSizeBytes(minMemory),
     verified,
-    sources,
+    sources: [...new Set([...record.files.flatMap(pageOf), ...record.sources])],
     isOwn: context.isOwn,
     selectable: reason === undefined,
     ...defined({
@@ -140,6 +126,15 @@ export function entryOf(record: CatalogueRecord, context: EntryContext): Catalog
     }),
   };
 }
+
+const LICENSE_URLS: ReadonlyMap<string, string> = new Map([
+  ['apache-2.0', 'https://www.apache.org/licenses/LICENSE-2.0'],
+  ['mit', 'https://opensource.org/license/mit'],
+]);
+
+/** The page of a repository, at its commit. */
+const pageOf = ({ repo, commit }: CatalogueRecordFile): readonly string[] =>
+  repo === undefined ? [] : [`https://huggingface.co/${repo}${commit === undefined ? '' : `/tree/${commit}`}`];
 
 /** Different content gets a different directory: an edited entry is a new download, and servers keep open files. */
 function contentHash({ files }: CatalogueRecord): string {

@@ -122,20 +122,23 @@ function scalarOf(type: number): (typeof SCALARS)[number] {
 }
 
 /** Type number, name, elements and bytes per block of ggml. Missing numbers were removed from ggml. */
-const BLOCKS: ReadonlyMap<number, readonly [elements: number, bytes: number]> = new Map(
-  [
-    '0 F32 1/4, 1 F16 1/2, 2 Q4_0 32/18, 3 Q4_1 32/20, 6 Q5_0 32/22, 7 Q5_1 32/24, 8 Q8_0 32/34, 9 Q8_1 32/36',
-    '10 Q2_K 256/84, 11 Q3_K 256/110, 12 Q4_K 256/144, 13 Q5_K 256/176, 14 Q6_K 256/210, 15 Q8_K 256/292, 16 IQ2_XXS 256/66, 17 IQ2_XS 256/74',
-    '18 IQ3_XXS 256/98, 19 IQ1_S 256/50, 20 IQ4_NL 32/18, 21 IQ3_S 256/110, 22 IQ2_S 256/82, 23 IQ4_XS 256/136, 24 I8 1/1, 25 I16 1/2',
-    '26 I32 1/4, 27 I64 1/8, 28 F64 1/8, 29 IQ1_M 256/56, 30 BF16 1/2, 34 TQ1_0 256/54, 35 TQ2_0 256/66, 39 MXFP4 32/17',
-  ]
-    .flatMap((row) => row.split(', '))
-    .map((entry) => entry.split(/[ /]/))
-    .map(([type, , elements, bytes]) => [Number(type), [Number(elements), Number(bytes)]] as const),
-);
+const BLOCKS = [
+  '0 F32 1/4, 1 F16 1/2, 2 Q4_0 32/18, 3 Q4_1 32/20, 6 Q5_0 32/22, 7 Q5_1 32/24, 8 Q8_0 32/34, 9 Q8_1 32/36',
+  '10 Q2_K 256/84, 11 Q3_K 256/110, 12 Q4_K 256/144, 13 Q5_K 256/176, 14 Q6_K 256/210, 15 Q8_K 256/292, 16 IQ2_XXS 256/66, 17 IQ2_XS 256/74',
+  '18 IQ3_XXS 256/98, 19 IQ1_S 256/50, 20 IQ4_NL 32/18, 21 IQ3_S 256/110, 22 IQ2_S 256/82, 23 IQ4_XS 256/136, 24 I8 1/1, 25 I16 1/2',
+  '26 I32 1/4, 27 I64 1/8, 28 F64 1/8, 29 IQ1_M 256/56, 30 BF16 1/2, 34 TQ1_0 256/54, 35 TQ2_0 256/66, 39 MXFP4 32/17',
+]
+  .flatMap((row) => row.split(', '))
+  .map((entry) => entry.split(/[ /]/))
+  .map(([type, name = '', elements, bytes]) => [Number(type), name.toLowerCase(), Number(elements), Number(bytes)] as const);
+const BLOCK_OF_TYPE = new Map(BLOCKS.map(([type, , elements, bytes]) => [type, { elements, bytes }]));
+const NUMBER_BYTES = new Map(BLOCKS.map(([, name, elements, bytes]) => [name, bytes / elements]));
 
 /** 0 for an unknown format, as sums are lower bounds. */
 export function tensorBytes(type: number, elements: number): number {
-  const block = BLOCKS.get(type);
-  return block === undefined ? 0 : Math.ceil(elements / block[0]) * block[1];
+  const block = BLOCK_OF_TYPE.get(type);
+  return block === undefined ? 0 : Math.ceil(elements / block.elements) * block.bytes;
 }
+
+/** Bytes per number of a type such as `q8_0`; an unknown one has 16 bits. */
+export const numberBytes = (name: string): number => NUMBER_BYTES.get(name) ?? 2;

@@ -3,9 +3,10 @@
  * upper bounds of what llama-server 0.7.0 logs for generated models of each kind (docs/models.md). Pure.
  */
 import type { MemoryDemand, Sized } from '../../provider.ts';
+import { numberBytes } from './byte-cursor.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
-import type { ServerOptions } from './server-options.ts';
+import type { ServerOptions } from './model-role.ts';
 
 export const MIB = 2 ** 20;
 
@@ -85,7 +86,7 @@ export function cacheBytes(model: GgufModel, layout: ServerLayout): number {
   const layers = layersOf(model);
   if (layout.encoder) return 0;
   const { cells, windowCells, streams } = cellsOf(layers, layout);
-  const ofCells = cells * numberBytes(layers.whole, layout) + windowCells * windowNumberBytes(layers, layout);
+  const ofCells = cells * cachedBytes(layers.whole, layout) + windowCells * windowNumberBytes(layers, layout);
   return streams * ofCells + layers.stateBytes * layout.parallel;
 }
 /** Possible checkpoints of one sequence. Close ones of earlier requests are replaced. */
@@ -116,10 +117,11 @@ export function checkpointBytes(model: GgufModel, layout: ServerLayout): number 
   return windowNumberBytes(layers, layout) * windowTokens(layers, layout) + layers.stateBytes;
 }
 
-const numberBytes = ({ keys, values }: LayerMemory['whole'], { keyType, valueType }: ServerLayout): number =>
-  keys * cacheNumberBytes(keyType) + values * cacheNumberBytes(valueType);
+/** llama-server caches numbers of 16 bits by default. */
+const cachedBytes = ({ keys, values }: LayerMemory['whole'], { keyType = 'f16', valueType = 'f16' }: ServerLayout): number =>
+  keys * numberBytes(keyType) + values * numberBytes(valueType);
 const windowNumberBytes = ({ window }: LayerMemory, layout: ServerLayout): number =>
-  window === undefined ? 0 : numberBytes(window, layout);
+  window === undefined ? 0 : cachedBytes(window, layout);
 
 function layersOf(model: GgufModel): LayerMemory {
   if (model.layers !== undefined) return { ...model.layers, window: model.layers.window };
@@ -171,21 +173,3 @@ const outputBytes = (model: GgufModel, { parallel }: ServerLayout): number =>
   parallel * ((model.vocabularySize ?? 0) + (model.embeddingLength ?? UNKNOWN_WIDTH)) * FLOAT_BYTES;
 const windowTokens = (layers: LayerMemory, { context, parallel, fullWindows }: ServerLayout): number =>
   fullWindows ? 0 : Math.min(context / parallel, layers.window?.tokens ?? 0);
-
-/** Cache types of llama-server: bytes per block of 32 numbers. */
-const BLOCK_BYTES: Readonly<Record<string, number>> = {
-  f32: 128,
-  f16: 64,
-  bf16: 64,
-  q8_0: 34,
-  q5_1: 24,
-  q5_0: 22,
-  q4_1: 20,
-  q4_0: 18,
-  iq4_nl: 18,
-};
-const BLOCK_NUMBERS = 32;
-const DEFAULT_TYPE = 'f16';
-
-/** Unknown types count as the default. */
-const cacheNumberBytes = (type: string = DEFAULT_TYPE): number => (BLOCK_BYTES[type] ?? 2 * BLOCK_NUMBERS) / BLOCK_NUMBERS;

@@ -48,15 +48,6 @@ const MAX_SHOWN_CHARACTERS = 60;
 
 const ARRAY = 9;
 
-export function parseGgufHeader(bytes: Uint8Array): ParsedHeader {
-  for (let progress = NO_PROGRESS; ;) {
-    const at = progress.position;
-    const parsed = parseHeaderWindow(progress, bytes.subarray(at));
-    if (parsed.kind !== 'more' || parsed.progress.position >= bytes.length || parsed.progress.position === at) return parsed;
-    progress = parsed.progress;
-  }
-}
-
 export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'lists'>> {
   readonly values: ReadonlyMap<string, Scalar>;
   readonly lists: ReadonlyMap<string, readonly number[]>;

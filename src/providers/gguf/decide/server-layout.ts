@@ -2,9 +2,8 @@
 import type { MemoryDemand, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
-import { isEncoder, roleOf } from './model-role.ts';
+import { isEncoder, roleOf, serverOptions } from './model-role.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
-import { serverOptions } from './server-options.ts';
 
 interface ChosenLayout {
   readonly layout: ServerLayout;

@@ -1,10 +1,12 @@
 /** The two things a slot draws with: the template of a family, or the workflow of a user. Pure. */
+import { basename } from 'node:path';
 import type { ModelFacts } from '../../provider.ts';
 import type { TranslatableBody } from '../../translation.ts';
 import { buildWorkflow, type BuiltWorkflow, type WorkflowRequest } from './build-workflow.ts';
 import { FAMILIES } from './image-families.ts';
 import { imageModel, placeOf, type ImageModel } from './image-model.ts';
 import {
+  badField,
   flagOf,
   invalid,
   parametersOf,
@@ -12,6 +14,7 @@ import {
   readParameters,
   requestFields,
   textOf,
+  type Checked,
   type Field,
   type ImageParameters,
   type ImageSize,
@@ -33,9 +36,7 @@ interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 's
   readonly parameters: ImageParameters;
 }
 
-type DrawableRead =
-  | { readonly ok: true; readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type DrawableRead = Checked<{ readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }>;
 
 export interface Drawable {
   readonly rules: RequestRules;
@@ -61,7 +62,7 @@ function familyDrawable(model: ImageModel, checkpoint: string): Drawable {
   const rules = FAMILIES[model.family];
   return {
     rules,
-    checkpoint: baseOf(checkpoint),
+    checkpoint: basename(checkpoint),
     workflow: undefined,
     image: 'optional',
     mask: 'optional',
@@ -79,7 +80,7 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
   const useOf = (name: string): FileUse => (hasParameter(workflow.parameters, name) ? 'always' : 'never');
   return {
     rules: rulesOf(workflow),
-    checkpoint: baseOf(workflow.file?.name ?? ''),
+    checkpoint: basename(workflow.file?.name ?? ''),
     workflow,
     image: useOf('image'),
     mask: useOf('mask'),
@@ -94,23 +95,18 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
 export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (isEdit && image === 'never')
-    return refuse('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
-  return !isEdit && image === 'always' ? refuse('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
+    return badField('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
+  return !isEdit && image === 'always' ? badField('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
 }
 
 export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
   const name = workflow?.name ?? '';
   if (hasMask && mask === 'never')
-    return refuse('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
-  return !hasMask && mask === 'always' ? refuse('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
+    return badField('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
+  return !hasMask && mask === 'always' ? badField('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
 
-const refuse = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
-const baseOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
-
-type ReadForWorkflow =
-  | { readonly ok: true; readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type ReadForWorkflow = Checked<{ readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }>;
 
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 

@@ -4,7 +4,7 @@
  */
 import type { FormFile, TranslatableBody } from '../../translation.ts';
 import { SIDES, type ImageFamily } from './image-families.ts';
-import type { ImageSize, ParameterProblem } from './image-parameters.ts';
+import { badField, type Checked, type ImageSize, type ParameterProblem } from './image-parameters.ts';
 
 export interface ImageFacts {
   readonly format: 'png' | 'jpeg' | 'webp';
@@ -105,21 +105,17 @@ function readWebp(view: DataView): ImageFacts | undefined {
   }
 }
 
-type ChosenFiles =
-  | { readonly ok: true; readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+type ChosenFiles = Checked<{ readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }>;
 
 /** Limit of OpenAI's API. */
 const MOST_FILE_BYTES = 50_000_000;
 /** Decoded, such an image takes 200 MB in the image server. */
 const MOST_SIDE = 4096;
 
-const problem = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
-
 /** Clients name one image `image` and several `image[]`. */
 export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles {
   const named = (...names: readonly string[]) => (body.kind === 'form' ? body.files.filter(({ name }) => names.includes(name)) : []);
-  const refuse = (param: string, message: string): ChosenFiles => ({ ok: false, problem: problem(param, message) });
+  const refuse = (param: string, message: string): ChosenFiles => ({ ok: false, problem: badField(param, message) });
   const [image, ...others] = named('image', 'image[]');
   const [mask, ...masks] = named('mask');
   if (image === undefined) return refuse('image', 'Send the image to be changed as the file "image" of a form');
@@ -134,22 +130,22 @@ export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles 
 
 /** `isWhole`: the file ends like its format. */
 export function judgeImage(facts: ImageFacts | undefined, isWhole: boolean, param = 'image'): ParameterProblem | undefined {
-  if (facts === undefined) return problem(param, `Send a PNG, JPEG or WebP image as "${param}"`);
+  if (facts === undefined) return badField(param, `Send a PNG, JPEG or WebP image as "${param}"`);
   const { width, height, isAnimated } = facts;
   if (width > MOST_SIDE || height > MOST_SIDE)
-    return problem(param, `Image "${param}" has ${width}x${height} pixels; send at most ${MOST_SIDE}x${MOST_SIDE}`);
-  if (isAnimated) return problem(param, `Image "${param}" is an animation; send a single image`);
-  return isWhole ? undefined : problem(param, `Image "${param}" is cut off; send the whole file`);
+    return badField(param, `Image "${param}" has ${width}x${height} pixels; send at most ${MOST_SIDE}x${MOST_SIDE}`);
+  if (isAnimated) return badField(param, `Image "${param}" is an animation; send a single image`);
+  return isWhole ? undefined : badField(param, `Image "${param}" is cut off; send the whole file`);
 }
 
 export function judgeMask(mask: ImageFacts | undefined, isWhole: boolean, image: ImageFacts): ParameterProblem | undefined {
   const found = judgeImage(mask, isWhole, 'mask');
   if (found !== undefined || mask === undefined) return found;
   if (mask.format !== 'png' || !mask.hasAlpha)
-    return problem('mask', 'Send a PNG image with an alpha channel as "mask": where it is transparent, the image is changed');
+    return badField('mask', 'Send a PNG image with an alpha channel as "mask": where it is transparent, the image is changed');
   if (mask.width === image.width && mask.height === image.height) return undefined;
   const message = `The mask has ${mask.width}x${mask.height} pixels; send one as large as the image, which has ${image.width}x${image.height}`;
-  return problem('mask', message);
+  return badField('mask', message);
 }
 
 export function editSize({ width, height }: ImageFacts, { multiple }: Pick<ImageFamily, 'multiple'>): ImageSize {

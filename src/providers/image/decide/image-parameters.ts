@@ -9,9 +9,8 @@ const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 
 export type ImageSize = { readonly width: number; readonly height: number };
 
-type ReadParameters =
-  | { readonly ok: true; readonly parameters: ImageParameters }
-  | { readonly ok: false; readonly problem: ParameterProblem };
+export type Checked<Value> = (Value & { readonly ok: true }) | { readonly ok: false; readonly problem: ParameterProblem };
+type ReadParameters = Checked<{ readonly parameters: ImageParameters }>;
 
 const MOST_IMAGES = 10;
 const MOST_PARTIAL_IMAGES = 3;
@@ -134,7 +133,8 @@ class BadField extends Error {
   }
 }
 
-export const invalid = (param: string, message: string): BadField => new BadField({ code: 'request.invalid', message, param });
+export const badField = (param: string, message: string): ParameterProblem => ({ code: 'request.invalid', message, param });
+export const invalid = (param: string, message: string): BadField => new BadField(badField(param, message));
 
 export function problemOfField(error: unknown): ParameterProblem {
   if (error instanceof BadField) return error.problem;

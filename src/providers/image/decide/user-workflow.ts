@@ -1,6 +1,6 @@
 /** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
-import type { ModelFacts } from '../../provider.ts';
+import type { ModelFacts, Readable } from '../../provider.ts';
 import * as graphs from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
 
@@ -41,10 +41,7 @@ export interface ReadWorkflow {
   readonly files: readonly NamedFile[];
 }
 
-export type ReadingOfWorkflow =
-  | { readonly ok: true; readonly read: ReadWorkflow }
-  /** `problem` continues "The workflow …" and says what to do. */
-  | { readonly ok: false; readonly problem: string };
+export type ReadingOfWorkflow = Readable<{ readonly read: ReadWorkflow }>;
 
 const Node = z.object({
   class_type: z.string().regex(/^[^\p{Cc}"]{1,200}$/u),

@@ -3,14 +3,12 @@
  * which ComfyUI saves: `svc: prompt`, `svc: seed, steps`, or `svc: glow=strength_model` for another input. Pure.
  */
 import { parseJson } from '../../../platform/decide/parse-json.ts';
+import type { Readable } from '../../provider.ts';
 
 export type WorkflowInput = { readonly node: string; readonly input: string };
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;
 
-type TitledNodes =
-  | { readonly ok: true; readonly parameters: WorkflowParameters; readonly output: string | undefined }
-  /** `problem` continues "The workflow …". */
-  | { readonly ok: false; readonly problem: string };
+type TitledNodes = Readable<{ readonly parameters: WorkflowParameters; readonly output: string | undefined }>;
 
 const MARK = /^\s*svc:(.*)$/s;
 const PART = /^([a-z][a-z0-9_]{0,39})(?:\s*=\s*(\w{1,100}))?$/;

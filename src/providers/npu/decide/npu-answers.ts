@@ -72,17 +72,14 @@ const Texts = z.union([
 const Format = z.enum(['float', 'base64']).optional();
 const Vectors = z.object({ data: z.array(z.object({ embedding: z.array(z.number()).min(1) })) });
 
-export function askedVectors(body: TranslatableBody): AskedVectors | { readonly ok: false; readonly refusal: Refusal } {
+export function askedVectors(body: TranslatableBody): AskedVectors | Refused {
   const table = tableOf(body) ?? {};
   const texts = Texts.safeParse(table['input']).data;
-  if (texts === undefined) {
-    const message = 'The NPU server takes no tokens and no empty strings; set "input" to a string or up to 2048 strings';
-    return { ok: false, refusal: refuse(message, 'input') };
-  }
+  if (texts === undefined)
+    return refuse('The NPU server takes no tokens and no empty strings; set "input" to a string or up to 2048 strings', 'input');
   const format = Format.safeParse(table['encoding_format'] ?? undefined);
-  if (!format.success) return { ok: false, refusal: refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format') };
-  if (typeof table['dimensions'] === 'number')
-    return { ok: false, refusal: refuse('The NPU server cannot shorten vectors; leave out "dimensions"', 'dimensions') };
+  if (!format.success) return refuse('Set "encoding_format" to "float" or "base64"', 'encoding_format');
+  if (typeof table['dimensions'] === 'number') return refuse('The NPU server cannot shorten vectors; leave out "dimensions"', 'dimensions');
   return { ok: true, texts, isBase64: format.data === 'base64' };
 }
 
@@ -109,20 +106,18 @@ function base64Of(vector: readonly number[]): string {
 }
 
 type Shape = 'json' | 'text' | 'stream';
-type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | { readonly ok: false; readonly refusal: Refusal };
+type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | Refused;
 
 const Text = z.object({ text: z.string() });
 
 /** `language`, `prompt` and `temperature` have no effect: the server takes a file and nothing else. */
 export function askedText(body: TranslatableBody): AskedText {
   const file = body.kind === 'form' ? body.files.find(({ name }) => name === 'file') : undefined;
-  if (body.kind !== 'form' || file === undefined) return { ok: false, refusal: refuse('Send a form with the recording as "file"', 'file') };
+  if (body.kind !== 'form' || file === undefined) return refuse('Send a form with the recording as "file"', 'file');
   const field = (name: string): string | undefined => body.fields.findLast((each) => each.name === name)?.value;
   const format = field('response_format') ?? 'json';
-  if (format !== 'json' && format !== 'text') {
-    const message = 'The NPU server has no timestamps; set "response_format" to "json" or "text"';
-    return { ok: false, refusal: refuse(message, 'response_format') };
-  }
+  if (format !== 'json' && format !== 'text')
+    return refuse('The NPU server has no timestamps; set "response_format" to "json" or "text"', 'response_format');
   return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format };
 }
 
@@ -139,11 +134,8 @@ export function transcriptionAnswer(value: unknown, shape: Shape): TranslationEn
   return { kind: 'answer', status: 200, contentType: 'text/event-stream', body };
 }
 
-type Refusal = Extract<TranslationEnd, { kind: 'refuse' }>;
-
-type JsonRequest =
-  | { readonly ok: true; readonly text: string; readonly isStream: boolean }
-  | { readonly ok: false; readonly refusal: Refusal };
+type Refused = { readonly ok: false; readonly refusal: Extract<TranslationEnd, { kind: 'refuse' }> };
+type JsonRequest = { readonly ok: true; readonly text: string; readonly isStream: boolean } | Refused;
 
 /** `request_id` lets others cancel, and crashes a thread if not a string. Ollama's fields would unload models. */
 const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'keep_alive']);
@@ -151,10 +143,9 @@ const NOT_PASSED_ON: ReadonlySet<string> = new Set(['request_id', 'options', 'ke
 /** `model` is always the one of the start: for others the server would unload it and download the other. */
 export function chatRequest(body: TranslatableBody, model: string): JsonRequest {
   const table = tableOf(body);
-  if (table === undefined) return { ok: false, refusal: refuse('Send a JSON object with "messages"', 'messages') };
-  if (!Array.isArray(table['messages'])) return { ok: false, refusal: refuse('Set "messages" to a list of messages', 'messages') };
-  if (typeof table['n'] === 'number' && table['n'] > 1)
-    return { ok: false, refusal: refuse('The NPU server makes one choice; leave out "n"', 'n') };
+  if (table === undefined) return refuse('Send a JSON object with "messages"', 'messages');
+  if (!Array.isArray(table['messages'])) return refuse('Set "messages" to a list of messages', 'messages');
+  if (typeof table['n'] === 'number' && table['n'] > 1) return refuse('The NPU server makes one choice; leave out "n"', 'n');
   const kept = Object.entries(table).filter(([key]) => !NOT_PASSED_ON.has(key));
   return { ok: true, text: JSON.stringify({ ...Object.fromEntries(kept), model }), isStream: table['stream'] === true };
 }
@@ -164,4 +155,7 @@ function tableOf(body: TranslatableBody): Readonly<Record<string, unknown>> | un
   return Object.fromEntries(Object.entries(body.value));
 }
 
-const refuse = (message: string, param: string): Refusal => ({ kind: 'refuse', code: 'request.invalid', message, param });
+const refuse = (message: string, param: string): Refused => ({
+  ok: false,
+  refusal: { kind: 'refuse', code: 'request.invalid', message, param },
+});

@@ -8,12 +8,12 @@ import fc from 'fast-check';
 import { ggufContents } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import {
   NO_PROGRESS,
-  parseGgufHeader,
   parseHeaderWindow,
   WINDOW_BYTES,
   type GgufHeader,
   type ParsedHeader,
 } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
+import { parseGgufHeader } from '../../../support/providers/parse-gguf-header.ts';
 import { serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
 import { ggufFormat } from '../../../../src/providers/gguf/gguf-format.ts';
 import type { ModelFiles, ModelReading } from '../../../../src/providers/provider.ts';

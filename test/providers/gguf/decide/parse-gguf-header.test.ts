@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ggufContents, projectorFor } from '../../../../src/providers/gguf/decide/gguf-model.ts';
-import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
+import { parseGgufHeader } from '../../../support/providers/parse-gguf-header.ts';
 import { shardNames } from '../../../../src/schema/slot/model-providers.ts';
 import { encodeEmbedder } from '../../../../toolboxes/demo/demo-embedder.ts';
 import { encodeDemoModel } from '../../../../toolboxes/demo/demo-models.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Sized } from '../../../../src/providers/provider.ts';
 import { ggufContents, type GgufModel } from '../../../../src/providers/gguf/decide/gguf-model.ts';
-import { parseGgufHeader } from '../../../../src/providers/gguf/decide/parse-gguf-header.ts';
+import { parseGgufHeader } from '../../../support/providers/parse-gguf-header.ts';
 import { chooseLayout, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
 import { serverParts, type ServerParts } from '../../../../src/providers/gguf/decide/gguf-memory.ts';
 import { encodeGguf, i32s, text, u32, type GgufValue } from '../../../../toolboxes/demo/encode-gguf.ts';
