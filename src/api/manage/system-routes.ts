@@ -10,7 +10,8 @@ import type { ManageDeps } from './manage-deps.ts';
 import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
 import { Cluster, RequestEntries } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { viewCluster, viewHardware, viewModel, viewProvider, viewPulls, viewRequest } from './decide/inventory-view.ts';
+import { answerOf } from './decide/slot-view.ts';
+import { viewCluster, viewHardware, viewPulls, viewRequest } from './decide/inventory-view.ts';
 
 /** There is a pass at every resync, so after four missed ones, and at least a minute, the loop counts as dead. */
 const MISSED_RESYNCS = 4;
@@ -165,13 +166,13 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
 
 export function createInventoryRoutes({ manage, board, requests }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    list('/api/models', 'Models of the catalogue and of the store', Models, async () => ({
-      models: (await manage.models()).map(viewModel),
-    })),
+    list('/api/models', 'Models of the catalogue and of the store', Models, async () =>
+      answerOf(Models, { models: await manage.models() }),
+    ),
     list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
-    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () => ({
-      providers: (await manage.providers()).map(viewProvider),
-    })),
+    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () =>
+      answerOf(Providers, { providers: await manage.providers() }),
+    ),
     list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({
       requests: requests.list().map(viewRequest),
     })),
