@@ -11,7 +11,7 @@ interface AnswerFacts {
   readonly headers?: Headers;
 }
 
-interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
+export interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
   readonly kind: 'json';
   readonly schema: Schema;
 }
