@@ -30,7 +30,11 @@ const UNSAFE_NAMES =
 const UNSAFE_ENDINGS =
   /(?:^|_)(?:PATHS?|DIRS?|DIRECTORY|HOME|ROOT|FILES?|FILENAMES?|LIBS?|LIBRARY|LIBRARIES|MODULES?|PLUGINS?|PRELOAD|OPTIONS|OPTS|COMMAND|CMD|STARTUP|HOOKS?|CACHE|CONFIG|LAYERS?|MALLOC_CONF)$/;
 
-const ELSEWHERE = 'in the file of the slot, or with "kubectl" in a cluster';
+/** `what`: with the reason. */
+const unsafe = (path: readonly string[], what: string): SpecProblem => ({
+  path,
+  message: `The API may not set ${what}: set it in the file of the slot, or with "kubectl" in a cluster, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
+});
 
 /** A variable with which a server can load code or use other files. Case does not matter. Pure. */
 export function isUnsafeVariable(name: string): boolean {
@@ -61,10 +65,9 @@ function unsafePods(before: Document | undefined, after: Document): readonly Spe
   });
   const account = after['serviceAccountName'];
   const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
-  return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) => ({
-    path,
-    message: `The API may not set this key, which decides what the pods of the slot can reach: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-  }));
+  return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) =>
+    unsafe(path, 'this key, which decides what the pods of the slot can reach'),
+  );
 }
 
 function tableAt(document: Document | undefined, path: readonly string[]): Document {
@@ -75,10 +78,7 @@ function unsafeVariables(before: Document | undefined, after: Document): readonl
   const stored = tableIn(before, 'env');
   return Object.entries(tableIn(after, 'env'))
     .filter(([key, value]) => isUnsafeVariable(key) && stored[key] !== value)
-    .map(([key]) => ({
-      path: ['env', key],
-      message: `The API may not set the variable "${key}", which can make a server load code or use other files: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-    }));
+    .map(([key]) => unsafe(['env', key], `the variable "${key}", which can make a server load code or use other files`));
 }
 
 function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): readonly SpecProblem[] {
@@ -87,10 +87,7 @@ function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): r
   const stored = new Set(before !== undefined && kindOf(name, before) === kind ? groupsIn(before).map(({ text }) => text) : []);
   return groupsIn(after)
     .filter(({ flag, text }) => !safe.has(flag) && !stored.has(text))
-    .map(({ flag }) => ({
-      path: ['model', 'args'],
-      message: `The API may not set the argument "${flag}", which is not known to be safe: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-    }));
+    .map(({ flag }) => unsafe(['model', 'args'], `the argument "${flag}", which is not known to be safe`));
 }
 
 type Group = Readonly<{ flag: string; text: string }>;
