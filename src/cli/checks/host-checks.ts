@@ -15,7 +15,7 @@ import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { parseSlot } from '../../schema/slot/slot-spec.ts';
-import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { describeFormer } from '../../wiring/choose-runtime.ts';
 import { authority, localAuthority } from '../connect/service-options.ts';
 import { readCatalogue, type Environment } from '../installation.ts';
@@ -119,24 +119,19 @@ async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<readonly [
 
 async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
-  if (problems === undefined) return ok('toolboxes', 'Shipped images');
-  if (problems.length === 0) return ok('toolboxes', 'Shipped images, overridden by "toolboxes.toml"');
-  return fail(
-    'toolboxes',
-    problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; the service uses the last valid version until then',
-  );
+  return judgeFile('toolboxes', problems, problems === undefined ? 'Shipped images' : 'Shipped images, overridden by "toolboxes.toml"');
 }
 
 async function checkCatalogue(env: Environment): Promise<Check> {
   const { catalogue, problems } = await readCatalogue(env);
   const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
-  if (problems.length === 0) return ok('catalogue', own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
-  return fail(
-    'catalogue',
-    problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; the service uses the last valid version of these entries until then',
-  );
+  return judgeFile('catalogue', problems, own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
+}
+
+function judgeFile(name: 'toolboxes' | 'catalogue', problems: readonly SpecProblem[] = [], found: string): Check {
+  if (problems.length === 0) return ok(name, found);
+  const kept = name === 'toolboxes' ? 'the last valid version' : 'the last valid version of these entries';
+  return fail(name, problems.map((problem) => formatProblem(problem)).join('; '), `Fix the file; the service uses ${kept} until then`);
 }
 
 async function checkPodman(settings: Settings, env: Environment): Promise<Check> {
