@@ -8,17 +8,12 @@ export interface EarlierStatus {
   readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'lastTransitionAt'>[];
 }
 
-interface Times {
-  readonly state: SlotState;
-  readonly since: number;
+interface Times extends EarlierStatus {
   readonly conditions: readonly Condition[];
 }
 
 /** What this controller published of a slot last. */
-interface Before {
-  readonly decision: { readonly state: SlotState };
-  readonly conditions: EarlierStatus['conditions'];
-}
+type Before = Pick<EarlierStatus, 'conditions'> & { readonly decision: Pick<EarlierStatus, 'state'> };
 
 /**
  * Gives the times back to what became again as it was. A time in the future means that the clock was set back since; it
