@@ -75,10 +75,8 @@ async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[
     // The images on a cluster's nodes are not known here.
     const isAnywhere = ownModels === undefined || runtime.traits.kind !== 'podman';
     const here = isAnywhere ? references : await imagesHere(runtime, references, AbortSignal.timeout(PROBE_TIMEOUT_MS));
-    const [present, absent] = [true, false].map((wanted) =>
-      named.flatMap(({ backend, image }) => (here.includes(image) === wanted ? [backend] : [])),
-    );
-    return { kind: 'images', backends: present ?? [], absent: absent ?? [] };
+    const those = (areHere: boolean) => named.filter(({ image }) => here.includes(image) === areHere).map(({ backend }) => backend);
+    return { kind: 'images', backends: those(true), absent: those(false) };
   }
   const program = programs.find((each) => each.kind === kind);
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
