@@ -4,7 +4,7 @@
  * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
-import { keyOfAction, type Action, type Origin } from './decide/facts/actions.ts';
+import { applyKey, keyOfAction, stopKey, type Action, type Origin } from './decide/facts/actions.ts';
 import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
@@ -30,7 +30,7 @@ export function createTracker() {
   const ports = new Map<number, number>();
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
   /** Its stop is under way, or has ended so lately that the present observation may not show it. */
-  const isStopping = (id: WorkloadId): boolean => underWay.has(`stop:${id}`) || ended.has(`stop:${id}`);
+  const isStopping = (id: WorkloadId): boolean => underWay.has(stopKey(id)) || ended.has(stopKey(id));
   const change = (key: string, part: Partial<RunningAction>): void => {
     const running = underWay.get(key);
     if (running !== undefined) underWay.set(key, { ...running, ...part });
@@ -76,7 +76,7 @@ export function createTracker() {
         measured.delete(name);
       }
       // A workload that is still being started holds memory, whatever became of its slot.
-      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);
+      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(applyKey(name))) origins.delete(name);
     },
     begin(action: Action, now: number): void {
       underWay.set(keyOfAction(action), { action, startedAt: now });

@@ -1,6 +1,6 @@
 /** The start of a workload, what is pulled for slots, and which pulls are cancelled. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import { keyOfAction, type Action } from '../facts/actions.ts';
+import { isPull, keyOfAction, type Action, type Pull } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
 import type { Allocation, SlotMemory } from '../rules/allocator.ts';
@@ -30,8 +30,6 @@ export function planStart(
       : { reason: 'RevisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }
-
-type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
 interface Pulls {
   readonly actions: readonly Action[];
@@ -81,5 +79,3 @@ function pullFor(gate: Gate, { image, spec, slot }: SlotView): Pull | undefined 
   if (gate.what === 'model') return { name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } };
   return image === undefined ? undefined : { name: 'pullImage', slot: slot.name, because: gate, args: { image } };
 }
-
-const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';
