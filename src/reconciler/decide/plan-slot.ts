@@ -90,7 +90,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       memoryBytes: isMemoryUnknown(view.template) ? undefined : (verdict?.bytes ?? (view.template && totalBytes(memory.needed))),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
-      progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
+      progress: pulls.progress,
     },
     actions,
     wakes,
