@@ -10,7 +10,7 @@ import { createAgents } from '../../cluster/client/http-client.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
+import { CONTROLLER_LEASE, tablesAt } from '../../schema/pod/kube-fields.ts';
 import type { Environment } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { ServiceOptions } from './service-options.ts';
@@ -73,14 +73,6 @@ export const LeaseSpec = z.looseObject({
   renewTime: z.string().nullish(),
 });
 const Lease = z.looseObject({ spec: LeaseSpec.nullish() });
-
-const Pod = z.looseObject({
-  spec: z.looseObject({
-    containers: z.array(
-      z.looseObject({ ports: z.array(z.looseObject({ name: z.string().nullish(), containerPort: z.number() })).nullish() }),
-    ),
-  }),
-});
 
 /** An error of the API server. The service itself never sends this kind. */
 const Status = z.looseObject({
@@ -192,11 +184,10 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
 /** Returns undefined if the pod no longer exists, and the default port if the user may not read pods. */
 async function readPort(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
   const response = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
-  const parsed = Pod.safeParse(parseJson(await response.text()));
+  const body = await response.text();
   if (response.status === 404) return undefined;
-  if (response.status !== 200 || !parsed.success) return DEFAULT_PORT;
-  const ports = parsed.data.spec.containers.flatMap((container) => container.ports ?? []);
-  return ports.find((port) => port.name === PORT_NAME)?.containerPort ?? DEFAULT_PORT;
+  const ports = tablesAt(parseJson(body), 'spec', 'containers').flatMap((container) => tablesAt(container, 'ports'));
+  return Number(ports.find(({ name }) => name === PORT_NAME)?.['containerPort'] ?? DEFAULT_PORT);
 }
 
 /** Whether the pod was not reached and a second request cannot repeat an effect. */
