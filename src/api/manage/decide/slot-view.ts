@@ -1,6 +1,7 @@
 /** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
 import { z } from 'zod';
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
+import { valueAt } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { StoredSlot } from '../../../schema/slot/slot-editor.ts';
@@ -75,8 +76,8 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   const conditions = refused
     ? [condition('Ready', 'False'), condition('UpToDate', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
     : [condition('Ready', 'Unknown'), condition('UpToDate', 'Unknown')];
-  const { model: written } = isTable(stored?.document) ? stored.document : {};
-  const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
+  const written = valueAt(stored?.document, 'model', 'default');
+  const model = typeof written === 'string' ? written : undefined;
   const observedGeneration = refused ? 0 : NOBODY_LOOKED;
   return renderStatus({ state: 'offline', conditions, observedGeneration, model, capabilities: [], restarts: 0, since, problems });
 }
