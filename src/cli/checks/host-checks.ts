@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
+import { succeeds } from '../../files/write-file.ts';
 import { createHardwareProbe, replayHardware } from '../../host/hardware/hardware-probe.ts';
 import { readRecording } from '../../host/hardware/record-machine.ts';
 import { createPodmanApi, findPodmanSocket, podmanAnswers, readRootless } from '../../host/podman/podman-api.ts';
@@ -208,12 +209,7 @@ function checkProxySecret(settings: Settings): readonly Check[] {
   return forgery === undefined ? [] : [warn('authentication', forgery.found, forgery.fix)];
 }
 
-async function isUsable(file: string, mode: number): Promise<boolean> {
-  return access(file, mode).then(
-    () => true,
-    () => false,
-  );
-}
+const isUsable = async (file: string, mode: number): Promise<boolean> => succeeds(access(file, mode));
 
 const NAME = 'hardware';
 
