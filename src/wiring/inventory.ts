@@ -92,24 +92,16 @@ function listModel({ id, entry, presence, ...own }: ListedModel, formats: readon
   const paths = entry?.files.map((file) => file.path) ?? [];
   const contents = facts?.contents ?? format?.contentsFrom(entry?.stated, paths);
   const traits = contents === undefined ? undefined : format?.describe?.(contents);
+  // An answer has only the fields of its schema.
   return {
+    ...traits,
+    ...entry,
     id,
-    kind: entry?.kind,
     provider,
     family: entry === undefined || entry.family === '' ? (facts?.family ?? own.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : entry && downloadBytes(entry),
-    minMemoryBytes: entry?.minMemoryBytes,
-    minVramBytes: entry?.minVramBytes,
     context: entry?.context ?? traits?.context,
-    quantization: traits?.quantization,
-    parameters: traits?.parameters,
-    pooling: traits?.pooling,
-    experts: traits?.experts,
-    abilities: traits?.abilities,
-    license: entry?.license,
-    licenseUrl: entry?.licenseUrl,
-    verified: entry?.verified,
     selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
     reason: presence.kind === 'missing' ? presence.message : undefined,
   };
