@@ -1,7 +1,4 @@
-/**
- * Refuses requests of web pages of other sites. `decide/decide-site.ts` decides; this file reads the facts and
- * remembers accepted hosts, so that an ordinary inference request costs one lookup.
- */
+/** Refuses requests of web pages of other sites, and remembers accepted hosts: then a request costs one lookup. */
 import type { IncomingMessage } from 'node:http';
 import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';

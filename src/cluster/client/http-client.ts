@@ -1,7 +1,4 @@
-/**
- * HTTP to the API server: keep-alive connections, time limits, whole or streamed responses. Uses `node:https`, since
- * the proxies of a kubeconfig are its agents.
- */
+/** HTTP to the API server. Uses `node:https`, since the proxies of a kubeconfig are its agents. */
 import {
   Agent as HttpAgent,
   request as requestHttp,

@@ -1,7 +1,4 @@
-/**
- * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier
- * slots of the same plan took is missing from the allocation. Pure.
- */
+/** The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. Pure. */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';

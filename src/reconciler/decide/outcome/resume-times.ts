@@ -43,10 +43,7 @@ export function hasResumed(conditions: readonly Condition[], earlier: EarlierSta
   return statusOf(conditions) === statusOf(earlier.conditions);
 }
 
-/**
- * The worst of what happened in a pass; for metrics. The slots were `readable`, the runtime was `reachable`, and the
- * plan, which broke no rule, was `accepted`.
- */
+/** The worst of what happened in a pass; for metrics. `accepted`: the plan broke no rule. */
 export function passResult({ readable, reachable, accepted }: Readonly<Record<'readable' | 'reachable' | 'accepted', boolean>>) {
   if (!accepted) return 'refused';
   if (!reachable) return 'unreachable';
