@@ -37,10 +37,9 @@ export function createSiteGuard(policy: SitePolicy) {
 }
 
 function siteRequest(req: SiteFacts, head: RequestHead) {
-  const { host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram } = head;
   const target = isPath(req.url) ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
   const isHttp10 = req.httpVersionMajor === 1 && req.httpVersionMinor === 0;
-  return { method: req.method ?? '', isHttp10, target, host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram };
+  return { ...head, method: req.method ?? '', isHttp10, target };
 }
 
 const isPath = (url: string | undefined): boolean => url?.startsWith('/') === true;
