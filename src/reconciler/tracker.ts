@@ -9,7 +9,7 @@ import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
-import { createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
+import { changerOf, createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
 import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
 export type Tracker = ReturnType<typeof createTracker>;
@@ -31,10 +31,7 @@ export function createTracker() {
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
   /** Its stop is under way, or has ended so lately that the present observation may not show it. */
   const isStopping = (id: WorkloadId): boolean => underWay.has(stopKey(id)) || ended.has(stopKey(id));
-  const change = (key: string, part: Partial<RunningAction>): void => {
-    const running = underWay.get(key);
-    if (running !== undefined) underWay.set(key, { ...running, ...part });
-  };
+  const change = changerOf(underWay);
   return {
     histories,
     attempts,
@@ -86,8 +83,8 @@ export function createTracker() {
       }
       if (action.name === 'stop') histories.stopBegun(action.args.workload);
     },
-    progress: (key: string, progress: Progress) => change(key, { progress }),
-    cancelled: (key: string) => change(key, { cancelled: true }),
+    progress: (key: string, progress: Progress) => change(key, () => ({ progress })),
+    cancelled: (key: string) => change(key, () => ({ cancelled: true })),
     end(action: Action): void {
       const key = keyOfAction(action);
       const running = underWay.get(key);
@@ -109,10 +106,7 @@ const KEPT = 20;
 function createSlotAttempts() {
   const all = new Map<SlotName, Attempts>();
   const seen = new Map<SlotName, Declared>();
-  const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
-    const before = all.get(slot);
-    if (before !== undefined) all.set(slot, { ...before, ...part(before) });
-  };
+  const change = changerOf(all);
   return {
     all,
     /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
