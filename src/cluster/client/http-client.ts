@@ -117,7 +117,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   return { exchange };
 }
 
-/** Returns the agent of a kubeconfig's proxy, or the same one while the TLS settings stay the same, which reuses connections. */
+/** The agent of a kubeconfig's proxy, or one for as long as the TLS settings stay the same: it keeps connections. */
 export function createAgents(isPlain: boolean, options: AgentOptions): (access: Access) => HttpAgent {
   let latest: { readonly tls: TlsOptions; readonly agent: HttpAgent } | undefined;
   return ({ tls, agent }) => {

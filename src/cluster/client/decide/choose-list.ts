@@ -6,7 +6,7 @@ import type { WatchOutcome } from '../read-watch.ts';
 export interface ListWay {
   /** A watch that begins with all objects (`sendInitialEvents`), served from the server's cache, object by object. */
   readonly streamed: boolean;
-  /** The server's cache may answer if it reaches this version. Undefined: the newest state, which servers before 1.31 read from etcd. */
+  /** The cache may answer if it reaches this version. Undefined: the newest state; before 1.31 it is read from etcd. */
   readonly notOlderThan: string | undefined;
 }
 

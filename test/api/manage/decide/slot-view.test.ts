@@ -89,7 +89,6 @@ describe('the JSON of the management API', () => {
     expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 2, parked: 7 })))).toMatchInlineSnapshot(
       `"[{"name":"primary","state":"ready","model":"a.gguf","provider":"gguf","backend":"cpu","ready":true,"reason":"ProbePassed","message":"It answers","in_flight":2,"parked":7,"progress":null}]"`,
     );
-    const { status } = boardSlot({ name: 'primary' });
     const entry = { seq: 1, at: 1_700_000_000_000, slot: NAME, kind: 'action', message: 'Started' } as const;
     expect(JSON.stringify(viewTimelineEntry(entry))).toMatchInlineSnapshot(
       `"{"seq":1,"at":"2023-11-14T22:13:20.000Z","slot":"primary","kind":"action","message":"Started","cause":null,"from":null,"to":null}"`,
