@@ -31,15 +31,8 @@ export interface EventFeed {
 
 export type ProviderListing = Facts<z.output<typeof answers.ProviderEntry>>;
 
-type ModelAnswer = z.output<typeof answers.ModelDetail>;
-
-export interface ModelListing extends Omit<Facts<z.output<typeof answers.ModelEntry>>, 'experts'> {
-  readonly experts?: { readonly total: number; readonly active: number | undefined } | undefined;
-}
-
-export interface ModelDetail extends ModelListing, Pick<Facts<ModelAnswer>, 'sources'> {
-  readonly files: readonly Facts<ModelAnswer['files'][number]>[];
-}
+export type ModelListing = Facts<z.output<typeof answers.ModelEntry>>;
+export type ModelDetail = Facts<z.output<typeof answers.ModelDetail>>;
 
 export interface PullListing {
   readonly id: string;
@@ -63,12 +56,9 @@ export interface FitRequest {
   readonly backend: Backend | undefined;
 }
 
-type Fit = z.output<typeof answers.FitAnswer>;
-
-export interface FitListing extends Omit<Facts<Fit>, 'model' | 'context' | 'neededBytes' | 'placement' | 'quantisations'> {
+export interface FitListing extends Omit<Facts<z.output<typeof answers.FitAnswer>>, 'model' | 'context' | 'neededBytes' | 'placement'> {
   /** Bytes needed per memory. */
   readonly placement: Readonly<Record<string, number>>;
-  readonly quantisations: readonly Facts<Fit['quantisations'][number]>[];
 }
 
 export interface Manage {

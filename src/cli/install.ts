@@ -50,17 +50,14 @@ async function writeFirstSlots({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: state
   if ((await readdir(slotsDir)).some((name) => name.endsWith('.toml'))) return [];
   const hardware = await createHardwareProbe({ env: process.env }).read();
   const { catalogue } = await readCatalogue(process.env);
-  const reasons = new Map<string, string>();
-  for (const provider of Object.values(PROVIDERS)) {
-    const reason = await whyNot(provider, stateDir, hardware);
-    if (reason !== undefined) reasons.set(provider.kind, reason);
-  }
+  const reasons = new Map<string, string | undefined>();
+  for (const provider of Object.values(PROVIDERS)) reasons.set(provider.kind, await whyNot(provider, stateDir, hardware));
   const files = firstSlots({
     memoryBytes: hardware.memory?.totalBytes,
-    whyNot: (kind) => (Object.hasOwn(PROVIDERS, kind) ? reasons.get(kind) : 'this version does not include its provider'),
-    sizeBytes: (model) => {
+    whyNot: (kind) => (reasons.has(kind) ? reasons.get(kind) : 'this version does not include its provider'),
+    sizeBytes(model) {
       const entry = catalogue.get(model);
-      return entry === undefined ? undefined : downloadBytes(entry);
+      return entry && downloadBytes(entry);
     },
   });
   for (const { name, text } of files) await writeFile(path.join(slotsDir, `${name}.toml`), text, { flag: 'wx' });

@@ -80,25 +80,23 @@ export interface RoutedBoard {
   subscribe(listener: (view: RoutedView) => void): () => void;
 }
 
-export interface Board {
-  current(): BoardView;
-  publish(view: BoardView): void;
-  /** Calls `listener` after each publication until the returned function is called. */
-  subscribe(listener: (view: BoardView) => void): () => void;
-}
+export type Board = ReturnType<typeof createBoard>;
 
 export const EMPTY_BOARD: BoardView = { version: 0, at: 0, slots: new Map(), names: new Map(), refused: new Map() };
 
-export function createBoard(): Board {
-  let view = EMPTY_BOARD;
-  const listeners = new Set<(view: BoardView) => void>();
+export const createBoard = () => createPublisher(EMPTY_BOARD);
+
+export function createPublisher<View extends RoutedView>(first: View) {
+  let view = first;
+  const listeners = new Set<(view: View) => void>();
   return {
-    current: () => view,
-    publish(next) {
+    current: (): View => view,
+    publish(next: View): void {
       view = next;
       for (const listener of listeners) listener(next);
     },
-    subscribe(listener) {
+    /** Calls `listener` after each publication until the returned function is called. */
+    subscribe(listener: (view: View) => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -4,7 +4,7 @@ import { fail, type Failure } from '../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import type { ProbeFact } from './decide/facts/workload-history.ts';
-import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs } from './decide/facts/actions.ts';
+import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, createProbeQueue, type ProbeQueue } from './ask-servers.ts';
 import type { Deadline } from './observe.ts';
@@ -38,7 +38,6 @@ interface OwnDeps extends ExecuteDeps {
 }
 
 type Aborts = Map<string, AbortController>;
-type PullAction = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 
 const DONE: Outcome = { kind: 'done' };
 const NONE: Outcome = { kind: 'none' };
@@ -105,7 +104,7 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
   }
 }
 
-async function pull(deps: ExecuteDeps, action: PullAction, signal: AbortSignal): Promise<Outcome> {
+async function pull(deps: ExecuteDeps, action: Pull, signal: AbortSignal): Promise<Outcome> {
   const { runtime, models, tracker, clock } = deps;
   const key = keyOfAction(action);
   const what = action.name === 'pullImage' ? 'image' : 'model';

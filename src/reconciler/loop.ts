@@ -9,7 +9,6 @@
  * Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe" and "publish", in
  * parts between which a pass over many slots pauses.
  */
-import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { ProbeIo } from '../providers/provider.ts';
 import type { SlotName } from '../schema/words/names.ts';
@@ -78,22 +77,25 @@ export function createLoop(deps: LoopDeps) {
   const planner = createPassPlanner({ ...deps, give, tracker, reporter });
   const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
-  const memory: LoopMemory = {
-    desired: undefined,
-    models: new Map(),
-    host: NOTHING_KNOWN,
-    plan: NO_PLAN,
-    passedAt: undefined,
-    pausedMs: 0,
-    led: leads(),
-  };
+  /** As last read; stays in force while the source cannot be read. */
+  let desired: DesiredState | undefined;
+  /** As last observed; stays in force while the store does not answer. */
+  let models: Awaited<ReturnType<ModelStore['observe']>> = new Map();
+  let host = NOTHING_KNOWN;
+  /** The last one that passed its inspection. */
+  let decisions: Plan['decisions'] = new Map();
+  let passedAt: number | undefined;
+  /** How long the present pass has paused between its parts. */
+  let pausedMs = 0;
+  /** Whether this controller led in the last pass. */
+  let led = leads();
 
   const pacer = createPacer(clock, deps.settings.SVC_RESYNC, () => tracker.underWay.size === 0, pass);
   const executor = createExecutor({
     ...deps,
     within,
     tracker,
-    waitingFor: (key) => [...memory.plan.decisions.values()].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
+    waitingFor: (key) => [...decisions.values()].filter(({ waitsFor }) => waitsFor.includes(key)).map(({ name }) => name),
     onProgress(what, bytes) {
       metrics?.bytesPulled({ what, bytes });
       pacer.wake(PROGRESS_WITHIN_MS);
@@ -105,23 +107,24 @@ export function createLoop(deps: LoopDeps) {
     tracker.beginObservation();
     const read = await readDesired(senses, signal);
     if (signal.aborted) return NOT_PASSED;
-    if (read.ok) memory.desired = read.value;
+    if (read.ok) desired = read.value;
     else log.warn({ reason: read.failure.reason }, read.failure.message);
-    if (memory.desired === undefined) {
+    if (desired === undefined) {
       metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result: 'unreadable' });
       return NOT_PASSED;
     }
-    const seen = await observe(senses, memory.desired.slots, memory.host, signal);
-    memory.host = seen.host;
-    const records = memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined;
+    const state = desired;
+    const seen = await observe(senses, state.slots, host, signal);
+    ({ host } = seen);
+    const records = passedAt === undefined || (leads() && !led) ? await recall(signal) : undefined;
     if (signal.aborted) return NOT_PASSED;
     const seenAt = clock.now();
-    const recalled = records && recallFailures(records, memory.desired.slots, { now: seenAt, wallNow: clock.wallNow() });
-    const plan = await conclude({ state: memory.desired, seen }, recalled, signal);
+    const recalled = records && recallFailures(records, state.slots, { now: seenAt, wallNow: clock.wallNow() });
+    const plan = await conclude({ state, seen }, recalled, signal);
     if (signal.aborted && plan === undefined) return NOT_PASSED;
     const result = passResult({ readable: read.ok, reachable: seen.runtime.ok, accepted: plan !== undefined });
     metrics?.passFinished({ seconds: (clock.now() - beganAt) / 1000, result });
-    return { wakeAt: plan?.wakeAt, busyMs: clock.now() - seenAt - memory.pausedMs };
+    return { wakeAt: plan?.wakeAt, busyMs: clock.now() - seenAt - pausedMs };
   }
 
   async function recall(signal: AbortSignal): ReturnType<FailureRecords['read']> {
@@ -133,19 +136,18 @@ export function createLoop(deps: LoopDeps) {
 
   /** What was planned in parts is planned again in one go if it was overtaken in a pause between them. */
   async function conclude({ state, seen }: Facts, recalled: Recalled | undefined, signal: AbortSignal): Promise<Plan | undefined> {
-    memory.models = seen.models ?? memory.models;
-    const { models } = memory;
+    models = seen.models ?? models;
     const partsAs = (role: Role): Parts<PlannedPass> =>
       planner.plan({ ...role, state, seen, models, recalled: recalled ?? new Map(), now: clock.now() });
     // At the first pass, there is nothing yet to forward.
-    const breathe = memory.passedAt === undefined ? undefined : deps.breather?.();
-    memory.pausedMs = 0;
+    const breathe = passedAt === undefined ? undefined : deps.breather?.();
+    pausedMs = 0;
     const role = takeRole(recalled);
     if (breathe === undefined) return carryOut(inOneGo(partsAs(role)), role);
     const planned = await inSlices(partsAs(role), async () => {
       const pausesFrom = clock.now();
       await breathe();
-      memory.pausedMs += clock.now() - pausesFrom;
+      pausedMs += clock.now() - pausesFrom;
     });
     if (signal.aborted) return undefined;
     const present = leads() === role.leads ? role : takeRole(recalled);
@@ -155,20 +157,20 @@ export function createLoop(deps: LoopDeps) {
 
   /** A leader acts once it knows what the leader before it recorded, which the next pass reads. */
   function takeRole(recalled: Recalled | undefined): Role {
-    const leading = leads() && (memory.led || recalled !== undefined);
-    const takesOver = leading && !memory.led;
-    if (leading !== memory.led) changeLeadership(leading);
+    const leading = leads() && (led || recalled !== undefined);
+    const takesOver = leading && !led;
+    if (leading !== led) changeLeadership(leading);
     return { leads: leads(), leading, takesOver };
   }
 
   /** Synchronous since the check for overtaken slots: no request can arrive between counting and publishing. */
   function carryOut({ observed, objections, outcome }: PlannedPass, { leading }: Role): Plan | undefined {
     const now = clock.now();
-    memory.led = leading;
-    memory.passedAt = now;
+    led = leading;
+    passedAt = now;
     logObjections(objections);
     if (outcome === undefined) return undefined;
-    memory.plan = outcome.plan;
+    ({ decisions } = outcome.plan);
     trackPlan(tracker, outcome.plan, observed, now);
     deps.board.publish(reporter.publish(outcome.prepared));
     for (const action of outcome.actions) begin(action);
@@ -206,7 +208,7 @@ export function createLoop(deps: LoopDeps) {
     /** Waiting for a time (back-off, next probe) does not count. */
     idle: pacer.idle,
     /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
-    lastPassAt: () => memory.passedAt,
+    lastPassAt: () => passedAt,
     /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
     async start(signal: AbortSignal): Promise<void> {
       for (const port of [deps.source, runtime, deps.models, traffic]) port.changes(pacer.wake, signal);
@@ -222,7 +224,7 @@ export function createLoop(deps: LoopDeps) {
       const { published } = reporter;
       const observedOf = (seen: Observation, now: number): Observed =>
         observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });
-      return await preview({ senses, deps, clock, overlay, asked, known: memory.desired, host: memory.host, observedOf });
+      return await preview({ senses, deps, clock, overlay, asked, known: desired, host, observedOf });
     },
   };
 }
@@ -240,27 +242,8 @@ interface Role {
   readonly takesOver: boolean;
 }
 
-/** State kept between passes, for later passes and for queries. */
-interface LoopMemory {
-  /** As last read; stays in force while the source cannot be read. */
-  desired: DesiredState | undefined;
-  /** As last observed; stays in force while the store does not answer. */
-  models: Awaited<ReturnType<ModelStore['observe']>>;
-  /** As last read. */
-  host: HostFacts;
-  /** The last plan that passed its inspection. */
-  plan: Plan;
-  /** Milliseconds of the clock's `now()`. */
-  passedAt: number | undefined;
-  /** How long the present pass has paused between its parts. */
-  pausedMs: number;
-  /** Whether this controller led in the last pass. */
-  led: boolean;
-}
-
 /** How often users see a pull advance. */
 const PROGRESS_WITHIN_MS = 1000;
 /** Probes that repeat their last result share a pass. */
 const NOTHING_NEW_WITHIN_MS = 1000;
 const NOT_PASSED: Passed = { wakeAt: undefined, busyMs: 0 };
-const NO_PLAN: Plan = { actions: [], decisions: new Map(), orphans: new Map(), wakeAt: undefined };

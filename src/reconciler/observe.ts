@@ -2,6 +2,7 @@
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';
+import type { Reason } from '../schema/status/reasons.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type {
@@ -47,9 +48,7 @@ export const NOTHING_KNOWN: HostFacts = { memoryTotalBytes: undefined, memoryAva
 
 /** Returns the desired state that the source has now. Never throws. */
 export async function readDesired({ source, within }: Senses, signal: AbortSignal): Promise<Result<DesiredState>> {
-  return await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own)).catch((error: unknown) =>
-    fail('retry', 'SlotsUnreadable', messageOf(error)),
-  );
+  return await within(ANSWER_WITHIN_MS, signal, async (own) => await source.read(own)).catch(failed('SlotsUnreadable'));
 }
 
 /** Returns what earlier controllers recorded. Never throws. */
@@ -58,10 +57,10 @@ export async function readRecords(
   signal: AbortSignal,
 ): Promise<Result<Awaited<ReturnType<FailureRecords['read']>>>> {
   if (records === undefined) return ok(new Map());
-  return await within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own))).catch((error: unknown) =>
-    fail('retry', 'InternalError', messageOf(error)),
-  );
+  return await within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own))).catch(failed('InternalError'));
 }
+
+const failed = (reason: Reason) => (error: unknown) => fail('retry', reason, messageOf(error));
 
 /** Returns what exists for these slots. `known`: the host as it was read last. Never throws. */
 export async function observe(
@@ -79,9 +78,7 @@ export async function observe(
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const ids = [...new Set(specs.map(({ model }) => model.default))];
   const [runtimeFacts, modelFacts] = await Promise.all([
-    within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch((error: unknown) =>
-      fail('retry', 'RuntimeUnreachable', messageOf(error)),
-    ),
+    within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch(failed('RuntimeUnreachable')),
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
   ]);
   return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };

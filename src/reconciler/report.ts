@@ -7,7 +7,7 @@ import { PIECES_PER_PART, type Parts } from '../platform/decide/parse-json.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../schema/words/same-value.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
-import type { BoardSlot, BoardView } from './board.ts';
+import { EMPTY_BOARD, type BoardSlot, type BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
 import { recordFailures, type Recorded } from './decide/facts/recorded-failures.ts';
@@ -73,7 +73,7 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
   let seq = lastSeq;
   let publications: ReadonlyMap<SlotName, Publication> = new Map();
   let published: ReadonlyMap<SlotName, PublishedSlot> = new Map();
-  let view: BoardView = { version: 0, at: 0, slots: new Map(), names: new Map(), refused: new Map() };
+  let view = EMPTY_BOARD;
   let pending: TimelineEntry[] = [];
   let moves: StateMove[] = [];
   let changed = false;

@@ -4,12 +4,12 @@
  * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
-import { keyOfAction, type Action, type Origin } from './decide/facts/actions.ts';
+import { applyKey, keyOfAction, stopKey, type Action, type Origin } from './decide/facts/actions.ts';
 import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
 import type { Progress, DesiredSlot, LogLine } from './ports.ts';
-import { createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
+import { changerOf, createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
 import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
 export type Tracker = ReturnType<typeof createTracker>;
@@ -30,11 +30,8 @@ export function createTracker() {
   const ports = new Map<number, number>();
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
   /** Its stop is under way, or has ended so lately that the present observation may not show it. */
-  const isStopping = (id: WorkloadId): boolean => underWay.has(`stop:${id}`) || ended.has(`stop:${id}`);
-  const change = (key: string, part: Partial<RunningAction>): void => {
-    const running = underWay.get(key);
-    if (running !== undefined) underWay.set(key, { ...running, ...part });
-  };
+  const isStopping = (id: WorkloadId): boolean => underWay.has(stopKey(id)) || ended.has(stopKey(id));
+  const change = changerOf(underWay);
   return {
     histories,
     attempts,
@@ -76,7 +73,7 @@ export function createTracker() {
         measured.delete(name);
       }
       // A workload that is still being started holds memory, whatever became of its slot.
-      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(`apply:${name}`)) origins.delete(name);
+      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(applyKey(name))) origins.delete(name);
     },
     begin(action: Action, now: number): void {
       underWay.set(keyOfAction(action), { action, startedAt: now });
@@ -86,8 +83,8 @@ export function createTracker() {
       }
       if (action.name === 'stop') histories.stopBegun(action.args.workload);
     },
-    progress: (key: string, progress: Progress) => change(key, { progress }),
-    cancelled: (key: string) => change(key, { cancelled: true }),
+    progress: (key: string, progress: Progress) => change(key, () => ({ progress })),
+    cancelled: (key: string) => change(key, () => ({ cancelled: true })),
     end(action: Action): void {
       const key = keyOfAction(action);
       const running = underWay.get(key);
@@ -109,10 +106,7 @@ const KEPT = 20;
 function createSlotAttempts() {
   const all = new Map<SlotName, Attempts>();
   const seen = new Map<SlotName, Declared>();
-  const change = (slot: SlotName, part: (before: Attempts) => Partial<Attempts>): void => {
-    const before = all.get(slot);
-    if (before !== undefined) all.set(slot, { ...before, ...part(before) });
-  };
+  const change = changerOf(all);
   return {
     all,
     /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */

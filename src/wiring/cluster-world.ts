@@ -29,12 +29,11 @@ import { createStatusResources } from '../cluster/slots/status-resources.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/pod/kube-fields.ts';
 import { createDesiredInputs, type ServiceOptions, type World } from './world.ts';
-import { createServiceCatalogue } from './model-store.ts';
+import { createServiceCatalogue, fitsWeights } from './model-store.ts';
 import { createTokenSecret } from '../cluster/token-secret.ts';
 
 /** Kubernetes schedules by memory itself: the only limit here is `SVC_MEMORY_BUDGET`, if it is set. */
 const UNKNOWN_HOST: HostProbe = { read: async () => ({ memoryTotalBytes: undefined, memoryAvailableBytes: undefined }) };
-const WEIGHTS_SHARE = 0.8;
 /** The next leader may have to wait this long for pending statuses. */
 const FLUSH_MS = 500;
 
@@ -168,8 +167,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     root: settings.SVC_MODELS_DIR,
     acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
   });
-  const budget = settings.SVC_MEMORY_BUDGET;
-  const fitsBytes = budget === undefined ? undefined : WEIGHTS_SHARE * budget;
+  const fitsBytes = fitsWeights(settings, undefined);
   const models = createClusterModelStore({ store: modelFiles, records, hub, catalogue: catalogue.catalogue, fitsBytes });
   const follow = rememberFollowing();
   const world = {

@@ -75,10 +75,8 @@ async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[
     // The images on a cluster's nodes are not known here.
     const isAnywhere = ownModels === undefined || runtime.traits.kind !== 'podman';
     const here = isAnywhere ? references : await imagesHere(runtime, references, AbortSignal.timeout(PROBE_TIMEOUT_MS));
-    const [present, absent] = [true, false].map((wanted) =>
-      named.flatMap(({ backend, image }) => (here.includes(image) === wanted ? [backend] : [])),
-    );
-    return { kind: 'images', backends: present ?? [], absent: absent ?? [] };
+    const those = (areHere: boolean) => named.filter(({ image }) => here.includes(image) === areHere).map(({ backend }) => backend);
+    return { kind: 'images', backends: those(true), absent: those(false) };
   }
   const program = programs.find((each) => each.kind === kind);
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
@@ -94,24 +92,16 @@ function listModel({ id, entry, presence, ...own }: ListedModel, formats: readon
   const paths = entry?.files.map((file) => file.path) ?? [];
   const contents = facts?.contents ?? format?.contentsFrom(entry?.stated, paths);
   const traits = contents === undefined ? undefined : format?.describe?.(contents);
+  // An answer has only the fields of its schema.
   return {
+    ...traits,
+    ...entry,
     id,
-    kind: entry?.kind,
     provider,
     family: entry === undefined || entry.family === '' ? (facts?.family ?? own.family ?? 'unknown') : entry.family,
     present,
     sizeBytes: present ? presence.facts.sizeBytes : presence.kind === 'pullable' ? presence.sizeBytes : entry && downloadBytes(entry),
-    minMemoryBytes: entry?.minMemoryBytes,
-    minVramBytes: entry?.minVramBytes,
     context: entry?.context ?? traits?.context,
-    quantization: traits?.quantization,
-    parameters: traits?.parameters,
-    pooling: traits?.pooling,
-    experts: traits?.experts,
-    abilities: traits?.abilities,
-    license: entry?.license,
-    licenseUrl: entry?.licenseUrl,
-    verified: entry?.verified,
     selectable: (entry?.selectable ?? true) && presence.kind !== 'missing',
     reason: presence.kind === 'missing' ? presence.message : undefined,
   };

@@ -10,14 +10,19 @@ import { createThrottle } from '../platform/throttle.ts';
 import { createModelStore, type DirectoryModelStore, type OwnModelSource } from '../models/store.ts';
 import { modelFormats } from '../providers/provider.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
+import { budgetOf } from '../reconciler/remember/desire.ts';
 import { PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import type { ServiceOptions } from './world.ts';
 
 /** Share of the slots' memory for a model. The rest is for its context and for computing. */
 const WEIGHTS_SHARE = 0.8;
-/** Share of a host's memory for slots without `SVC_MEMORY_BUDGET`, as in admission. */
-const HOST_SHARE = 0.9;
 const PROBE_TIMEOUT_MS = 5000;
+
+/** The largest model that is chosen without being asked for. Undefined where the memory for slots is not known. */
+export function fitsWeights(settings: Parameters<typeof budgetOf>[0], memoryTotalBytes: number | undefined): number | undefined {
+  const forSlots = budgetOf(settings, memoryTotalBytes);
+  return forSlots && WEIGHTS_SHARE * forSlots;
+}
 
 /** `lastGoodFile` keeps the last valid entries of `models.toml`. */
 export async function createServiceCatalogue(
@@ -53,9 +58,7 @@ export function createHostModelStore(
       hub: readHubAccess(env),
       acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
       async fitsBytes() {
-        const { memoryTotalBytes } = await host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
-        const forSlots = settings.SVC_MEMORY_BUDGET ?? (memoryTotalBytes === undefined ? undefined : HOST_SHARE * memoryTotalBytes);
-        return forSlots === undefined ? undefined : WEIGHTS_SHARE * forSlots;
+        return fitsWeights(settings, (await host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS))).memoryTotalBytes);
       },
     }),
     // Only one service uses a state directory, so no other one uses its parts.

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createServer } from 'node:net';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import { mostConnections } from '../host/host-probe.ts';
+import { listenError, mostConnections } from '../host/host-probe.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -82,24 +82,18 @@ const FREED_WITHIN_MS = 3000;
 const POLL_MS = 50;
 
 /** Rejects with the error of the system if the address cannot be listened on. */
-export async function untilFree(address: Address): Promise<void> {
+export async function untilFree({ host, port }: Address): Promise<void> {
   const until = performance.now() + FREED_WITHIN_MS;
   for (;;) {
-    try {
-      return await tryListen({ ...address, exclusive: true });
-    } catch (error) {
-      if (codeOf(error) !== 'EADDRINUSE' || performance.now() >= until) throw error;
-    }
+    const error = await listenError(host, port);
+    if (error === undefined) return;
+    if (codeOf(error) !== 'EADDRINUSE' || performance.now() >= until) throw error;
     await sleep(POLL_MS);
   }
 }
 
 /** Linux and FreeBSD can, macOS cannot. */
 export async function canSharePorts({ host }: Pick<Address, 'host'>): Promise<boolean> {
-  return await succeeds(tryListen({ host, port: 0, reusePort: true }));
-}
-
-async function tryListen(options: Address & { readonly exclusive?: boolean; readonly reusePort?: boolean }): Promise<void> {
-  await using server = createServer().listen(options);
-  await once(server, 'listening');
+  await using server = createServer().listen({ host, port: 0, reusePort: true });
+  return await succeeds(once(server, 'listening'));
 }

@@ -1,7 +1,4 @@
-/**
- * The dashboard at `/`: one open route for each file, which contains no data. The page gets its data from `/api` with
- * the user's credential. These routes are not in the OpenAPI document.
- */
+/** The dashboard at `/`: open routes for its files, which contain no data and are not in the OpenAPI document. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -6,8 +6,7 @@ import { BACKENDS } from '../../schema/slot/provider-kinds.ts';
 import { ApiError, empty, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { FitAnswer, ModelDetail, PullRequested } from '../../schema/status/answers.ts';
-import { viewModelDetail } from './decide/inventory-view.ts';
-import { viewFit } from './decide/slot-view.ts';
+import { answerOf, viewFit } from './decide/slot-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 const ModelParams = z.object({ id: ModelId.describe('The name of the model; a "/" in it is written as "%2F"') });
@@ -47,7 +46,7 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
       async handler({ params: { id } }) {
         const found = await manage.model(id);
         if (!found.ok) throw new ApiError('model.not_found', found.failure.message, { param: 'id' });
-        return { status: 200, body: viewModelDetail(found.value) };
+        return { status: 200, body: answerOf(ModelDetail, found.value) };
       },
     }),
     defineRoute('POST', '/api/models/:id/pull', 'admin', {

@@ -1,6 +1,7 @@
 /** Profiles over HTTP: named sets of slots on the host. A switch edits the slots as any other edit does. */
 import { z } from 'zod';
-import { toCamelCase, isTable, toSnakeCase } from '../../schema/words/key-case.ts';
+import { tableAt } from '../../schema/pod/kube-fields.ts';
+import { toCamelCase, toSnakeCase } from '../../schema/words/key-case.ts';
 import { ProfileName, SlotName } from '../../schema/words/names.ts';
 import { isActive, type Profile, type ProfileSlot, type ProfileStore, type ProfileSummary } from '../../schema/slot/profile-store.ts';
 import { ProfileDetail, Profiles, SwitchedProfile, type ProfileEntry } from '../../schema/status/resource-answers.ts';
@@ -168,7 +169,7 @@ async function checkDocuments({ editor }: ManageDeps['manage'], slots: SentSlots
     if (documents.has(name)) throw new ApiError('request.invalid', `Slot "${name}" is listed twice`, { param: `slots.${index}.name` });
     const document = toCamelCase(spec);
     unwrapEdit(name, await editor.put(name, document, { dryRun: true }));
-    documents.set(name, { ...Object(document) });
+    documents.set(name, tableAt(document));
   }
   return documents;
 }
@@ -220,9 +221,6 @@ function viewProfileDetail(profile: Profile): Body<typeof ProfileDetail> {
   return {
     ...viewProfile(profile),
     resource_version: profile.resourceVersion,
-    slots: profile.slots.map(({ name, change, after }) => {
-      const spec = toSnakeCase(after);
-      return { name, result: change, spec: isTable(spec) ? spec : {} };
-    }),
+    slots: profile.slots.map(({ name, change, after }) => ({ name, result: change, spec: tableAt(toSnakeCase(after)) })),
   };
 }

@@ -1,6 +1,7 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
 import { z } from 'zod';
-import { isTable, toCamelCase } from '../../schema/words/key-case.ts';
+import { tableAt } from '../../schema/pod/kube-fields.ts';
+import { toCamelCase } from '../../schema/words/key-case.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
@@ -78,7 +79,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       answers: { 200: json('The slot was changed', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
       async handler({ params: { name }, headers, body }) {
-        await requireDone(deps, name, await editor.patch(name, patchOf(body.spec), ifMatchOf(headers, body.resource_version)));
+        await requireDone(deps, name, await editor.patch(name, tableAt(toCamelCase(body.spec)), ifMatchOf(headers, body.resource_version)));
         return { status: 200, ...(await readSlot(deps, name)) };
       },
     }),
@@ -136,11 +137,6 @@ async function requireModel({ manage }: ManageDeps, slot: SlotName, id: ModelId 
 async function requireDone(deps: ManageDeps, name: SlotName, result: EditResult): Promise<void> {
   if (result.kind === 'not-found') throw await noSuchSlot(deps, name);
   unwrapEdit(name, result);
-}
-
-function patchOf(spec: Readonly<Record<string, unknown>>): SlotPatch {
-  const document = toCamelCase(spec);
-  return isTable(document) ? document : {};
 }
 
 async function readSlot(deps: ManageDeps, name: SlotName) {

@@ -2,15 +2,16 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
-import { json, text, ApiError, type Answers, type ReplyTo, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
+import { json, text, ApiError, type Answers, type JsonAnswer, type ReplyTo, type Immutable } from '../server/answer.ts';
+import { defaultBodyLimit, defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Status, Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
 import { publicUrls, viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
 import { Cluster, RequestEntries } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { viewCluster, viewHardware, viewModel, viewProvider, viewPulls, viewRequest } from './decide/inventory-view.ts';
+import { answerOf } from './decide/slot-view.ts';
+import { viewCluster, viewHardware, viewPulls, viewRequest } from './decide/inventory-view.ts';
 
 /** There is a pass at every resync, so after four missed ones, and at least a minute, the loop counts as dead. */
 const MISSED_RESYNCS = 4;
@@ -44,15 +45,10 @@ function health<const Declared extends Answers>(...route: Parameters<typeof open
   return { ...open(...route), anySite: true };
 }
 
-type Read<Schema extends z.ZodType> = (request: FastifyRequest) => Awaitable<Immutable<z.output<Schema>>>;
+type Read<Schema extends z.ZodType> = (request: FastifyRequest) => Immutable<z.output<Schema>> | Promise<Immutable<z.output<Schema>>>;
 
 /** An open route with a single answer. */
-function show<Schema extends z.ZodType>(
-  path: string,
-  summary: string,
-  answer: ReturnType<typeof json<Schema>>,
-  read: Read<Schema>,
-): DocumentedRoute {
+function show<Schema extends z.ZodType>(path: string, summary: string, answer: JsonAnswer<Schema>, read: Read<Schema>): DocumentedRoute {
   return open(path, summary, { 200: answer }, async (request) => ({ status: 200, body: await read(request) }));
 }
 
@@ -165,13 +161,13 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
 
 export function createInventoryRoutes({ manage, board, requests }: ManageDeps): readonly DocumentedRoute[] {
   return [
-    list('/api/models', 'Models of the catalogue and of the store', Models, async () => ({
-      models: (await manage.models()).map(viewModel),
-    })),
+    list('/api/models', 'Models of the catalogue and of the store', Models, async () =>
+      answerOf(Models, { models: await manage.models() }),
+    ),
     list('/api/pulls', 'Downloads in progress', Pulls, () => viewPulls(board.current(), manage.pulls())),
-    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () => ({
-      providers: (await manage.providers()).map(viewProvider),
-    })),
+    list('/api/providers', 'Providers, and whether this host can run them', Providers, async () =>
+      answerOf(Providers, { providers: await manage.providers() }),
+    ),
     list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({
       requests: requests.list().map(viewRequest),
     })),
@@ -195,19 +191,6 @@ function clusterRoute(manage: ManageDeps['manage']): DocumentedRoute {
   });
 }
 
-type Awaitable<T> = T | Promise<T>;
-
-function list<Schema extends z.ZodType>(
-  path: string,
-  summary: string,
-  schema: Schema,
-  read: () => Awaitable<Immutable<z.output<Schema>>>,
-): DocumentedRoute {
-  return defineRoute('GET', path, 'read', {
-    tag: 'inventory',
-    summary,
-    input: NoInput,
-    answers: { 200: json(summary, schema) },
-    handler: async () => ({ status: 200, body: await read() }),
-  });
+function list<Schema extends z.ZodType>(path: string, summary: string, schema: Schema, read: Read<Schema>): DocumentedRoute {
+  return { ...show(path, summary, json(summary, schema), read), tag: 'inventory', access: 'read', bodyLimit: defaultBodyLimit('read') };
 }

@@ -9,9 +9,24 @@ export type MetricFactory = ReturnType<typeof createMetricFactory>;
 type AddSample = (labels: Labels, value: number) => void;
 
 /** One series. Hot paths bind it once, so that an event costs no lookup. */
-interface Series {
-  text(name: string): string;
-  remove(): void;
+abstract class Series {
+  readonly #shown: Set<Series>;
+  protected readonly labels: string;
+
+  constructor(shown: Set<Series>, labels: string) {
+    this.#shown = shown;
+    this.labels = labels;
+  }
+
+  abstract text(name: string): string;
+
+  show(): void {
+    this.#shown.add(this);
+  }
+
+  remove(): void {
+    this.#shown.delete(this);
+  }
 }
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -87,41 +102,27 @@ export function writeRead(head: MetricHead, read: (add: AddSample) => void): str
 }
 
 /** A class for speed. Shown from its first event on. */
-export class Counted implements Series {
-  readonly #shown: Set<Series>;
-  readonly #labels: string;
+export class Counted extends Series {
   #value = 0;
 
-  constructor(shown: Set<Series>, labels: string) {
-    this.#shown = shown;
-    this.#labels = labels;
-  }
-
   increment(by = 1): void {
-    if (this.#value === 0) this.#shown.add(this);
+    if (this.#value === 0) this.show();
     this.#value += by;
   }
 
-  remove(): void {
-    this.#shown.delete(this);
-  }
-
   text(name: string): string {
-    return writeSample(name, this.#labels, this.#value);
+    return writeSample(name, this.labels, this.#value);
   }
 }
 
-export class Observed implements Series {
-  readonly #shown: Set<Series>;
-  readonly #labels: string;
+export class Observed extends Series {
   readonly #bounds: readonly number[];
   readonly #buckets: number[];
   #sum = 0;
   #count = 0;
 
   constructor(shown: Set<Series>, labels: string, bounds: readonly number[]) {
-    this.#shown = shown;
-    this.#labels = labels;
+    super(shown, labels);
     this.#bounds = bounds;
     this.#buckets = bounds.map(() => 0);
   }
@@ -136,15 +137,7 @@ export class Observed implements Series {
     this.#count += 1;
   }
 
-  show(): void {
-    this.#shown.add(this);
-  }
-
-  remove(): void {
-    this.#shown.delete(this);
-  }
-
   text(name: string): string {
-    return writeHistogram(name, this.#labels, this.#bounds, { buckets: this.#buckets, sum: this.#sum, count: this.#count });
+    return writeHistogram(name, this.labels, this.#bounds, { buckets: this.#buckets, sum: this.#sum, count: this.#count });
   }
 }

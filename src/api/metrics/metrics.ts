@@ -66,10 +66,8 @@ function registerProcessSeries({ gauge, readCounter }: MetricFactory) {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
-  gauge('nodejs_eventloop_delay_mean_seconds', (add) => add({}, eventLoop.last().mean));
-  gauge('nodejs_eventloop_delay_p50_seconds', (add) => add({}, eventLoop.last().p50));
-  gauge('nodejs_eventloop_delay_p99_seconds', (add) => add({}, eventLoop.last().p99));
-  gauge('nodejs_eventloop_delay_max_seconds', (add) => add({}, eventLoop.last().max));
+  for (const what of ['mean', 'p50', 'p99', 'max'] as const)
+    gauge(`nodejs_eventloop_delay_${what}_seconds`, (add) => add({}, eventLoop.last()[what]));
   gauge('nodejs_eventloop_utilization_ratio', (add) => add({}, eventLoop.last().utilization));
   /** Ends the window of the event-loop metrics. To be called before each scrape. */
   return eventLoop.sample;
@@ -202,10 +200,7 @@ interface SlotSources {
   readonly cluster?: unknown;
 }
 
-function registerSlotSeries(factory: MetricFactory, sources: SlotSources): void {
-  const { gauge } = factory;
-  const { board, traffic } = sources;
-  registerReplicas(factory, sources);
+function registerSlotSeries({ gauge }: MetricFactory, { board, traffic, cluster }: SlotSources): void {
   gauge('svc_slot_state', (add) => {
     for (const [slot, entry] of board.current().slots) {
       for (const state of SLOT_STATES) add({ slot, state }, state === entry.status.state ? 1 : 0);
@@ -221,26 +216,29 @@ function registerSlotSeries(factory: MetricFactory, sources: SlotSources): void 
     for (const [slot, entry] of view.slots) set(slot, entry.status.conditions);
     for (const slot of view.refused.keys()) if (!view.slots.has(slot)) set(slot, REFUSED);
   });
-  const ofTraffic = (name: MetricName<'gauge'>, valueOf: (traffic: SlotTraffic) => number | undefined): void =>
+  const ofSlots = (name: MetricName<'gauge'>, valueOf: (entry: BoardSlot) => number | undefined): void =>
     gauge(name, (add) => {
-      for (const slot of board.current().slots.keys()) {
-        const value = valueOf(traffic(slot));
+      for (const [slot, entry] of board.current().slots) {
+        const value = valueOf(entry);
         if (value !== undefined) add({ slot }, value);
       }
     });
-  ofTraffic('svc_inflight', ({ inFlight }) => inFlight);
-  ofTraffic('svc_request_progress_ratio', ({ progress }) => progress && Math.min(1, progress.done / progress.total));
-  ofTraffic('svc_parked', ({ parked }) => parked);
-}
-
-function registerReplicas({ gauge }: MetricFactory, { board, cluster }: SlotSources): void {
-  const read = (name: MetricName<'gauge'>, valueOf: (entry: BoardSlot) => number): void =>
-    gauge(name, (add) => {
-      if (cluster !== undefined) for (const [slot, entry] of board.current().slots) add({ slot }, valueOf(entry));
-    });
-  read('svc_slot_replicas_desired', desiredReplicas);
-  read('svc_slot_replicas_present', ({ status }) => status.replicas?.present ?? 0);
-  read('svc_slot_replicas_ready', ({ status }) => status.replicas?.ready ?? 0);
+  ofSlots('svc_inflight', ({ name }) => traffic(name).inFlight);
+  ofSlots('svc_request_progress_ratio', ({ name }) => {
+    const { progress } = traffic(name);
+    return progress && Math.min(1, progress.done / progress.total);
+  });
+  ofSlots('svc_parked', ({ name }) => traffic(name).parked);
+  const replicas = (valueOf: (entry: BoardSlot) => number) => (entry: BoardSlot) => (cluster === undefined ? undefined : valueOf(entry));
+  ofSlots('svc_slot_replicas_desired', replicas(desiredReplicas));
+  ofSlots(
+    'svc_slot_replicas_present',
+    replicas(({ status }) => status.replicas?.present ?? 0),
+  );
+  ofSlots(
+    'svc_slot_replicas_ready',
+    replicas(({ status }) => status.replicas?.ready ?? 0),
+  );
 }
 
 /** A slot that is at rest, because it is disabled, idle or not asked for, needs no replicas. */

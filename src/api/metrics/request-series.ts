@@ -1,24 +1,7 @@
 /** Request metrics. Series are bound once per slot, route and status: a request costs a few lookups and additions. */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { Counted, MetricFactory, Observed } from './metric-factory.ts';
-
-interface OfRoute {
-  readonly seconds: Observed;
-  readonly firstToken: Observed;
-  readonly perToken: Observed;
-  readonly codes: Map<number, Counted>;
-}
-
-interface OfSlot {
-  readonly routes: Map<string, OfRoute>;
-  readonly parked: Observed;
-  readonly input: Observed;
-  readonly output: Observed;
-  readonly tokensPerSecond: Observed;
-}
-
-type Where = Pick<FinishedRequest, 'slot' | 'route'>;
+import type { Counted, MetricFactory } from './metric-factory.ts';
 
 /** The highest status of HTTP. A model server that sends others must not make more series. */
 const LAST_STATUS = 599;
@@ -33,36 +16,26 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   const tokens = histogram('gen_ai_client_token_usage');
   /** Key: slot; undefined for requests that reached none. */
   const bound = new Map<SlotName | undefined, OfSlot>();
+  type OfSlot = ReturnType<typeof seriesOfSlot>;
+  type OfRoute = ReturnType<typeof seriesOfRoute>;
 
-  function bindSlot(name: SlotName | undefined): OfSlot {
-    const slot = name ?? '';
-    const entry: OfSlot = {
-      routes: new Map(),
+  function seriesOfSlot(slot: string) {
+    return {
+      routes: new Map<string, OfRoute>(),
       parked: parkedSeconds.series({ slot }),
       input: tokens.series({ slot, gen_ai_token_type: 'input' }),
       output: tokens.series({ slot, gen_ai_token_type: 'output' }),
       tokensPerSecond: tokensPerSecond.series({ slot }),
     };
-    bound.set(name, entry);
-    return entry;
   }
 
-  function bindRoute(ofSlot: OfSlot, { slot, route }: Where): OfRoute {
-    const labels = { slot: slot ?? '', route };
-    const entry: OfRoute = {
+  function seriesOfRoute(labels: { readonly slot: string; readonly route: string }) {
+    return {
       seconds: seconds.series(labels),
       firstToken: firstToken.series(labels),
       perToken: perToken.series(labels),
-      codes: new Map(),
+      codes: new Map<number, Counted>(),
     };
-    ofSlot.routes.set(route, entry);
-    return entry;
-  }
-
-  function bindCode({ codes }: OfRoute, { slot, route }: Where, code: number): Counted {
-    const requests = total.series({ slot: slot ?? '', route, code: String(code) });
-    codes.set(code, requests);
-    return requests;
   }
 
   function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest): void {
@@ -84,10 +57,11 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
 
   return {
     requestFinished(request: FinishedRequest) {
-      const ofSlot = bound.get(request.slot) ?? bindSlot(request.slot);
-      const ofRoute = ofSlot.routes.get(request.route) ?? bindRoute(ofSlot, request);
+      const { slot = '', route } = request;
+      const ofSlot = bound.get(request.slot) ?? added(bound, request.slot, seriesOfSlot(slot));
+      const ofRoute = ofSlot.routes.get(route) ?? added(ofSlot.routes, route, seriesOfRoute({ slot, route }));
       const code = request.status > LAST_STATUS ? LAST_STATUS : request.status;
-      (ofRoute.codes.get(code) ?? bindCode(ofRoute, request, code)).increment();
+      (ofRoute.codes.get(code) ?? added(ofRoute.codes, code, total.series({ slot, route, code: String(code) }))).increment();
       ofRoute.seconds.observe(request.seconds);
       if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds);
       if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds);
@@ -98,4 +72,9 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
       for (const [slot, ofSlot] of bound) if (slot !== undefined && !slots.has(slot)) remove(slot, ofSlot);
     },
   };
+}
+
+function added<Key, Value>(all: Map<Key, Value>, key: Key, value: Value): Value {
+  all.set(key, value);
+  return value;
 }

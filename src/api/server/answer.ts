@@ -11,7 +11,7 @@ interface AnswerFacts {
   readonly headers?: Headers;
 }
 
-interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
+export interface JsonAnswer<Schema extends z.ZodType = z.ZodType> extends AnswerFacts {
   readonly kind: 'json';
   readonly schema: Schema;
 }
@@ -60,12 +60,22 @@ export type Immutable<T> = unknown extends T
 
 type Camel<Key> = Key extends `${infer Head}_${infer Rest}` ? `${Head}${Capitalize<Camel<Rest>>}` : Key;
 
-/** The fields of a body in the program's form: keys in camelCase, undefined for null. */
+/** The fields of a body, and of the objects in it, in the program's form: keys in camelCase, undefined for null. */
 export type Facts<Body> = {
-  readonly [Key in keyof Body as null extends Body[Key] ? never : Camel<Key>]: Immutable<Body[Key]>;
+  readonly [Key in keyof Body as null extends Body[Key] ? never : Camel<Key>]: FactsIn<Body[Key]>;
 } & {
-  readonly [Key in keyof Body as null extends Body[Key] ? Camel<Key> : never]?: Immutable<Body[Key]> | undefined;
+  readonly [Key in keyof Body as null extends Body[Key] ? Camel<Key> : never]?: FactsIn<Body[Key]> | undefined;
 };
+
+type FactsIn<T> = unknown extends T
+  ? T
+  : T extends Scalar
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly FactsIn<Item>[]
+      : string extends keyof T
+        ? Immutable<T>
+        : Facts<T>;
 
 export function json<Schema extends z.ZodType>(description: string, schema: Schema, headers: Headers = {}): JsonAnswer<Schema> {
   return { kind: 'json', description, schema, headers };

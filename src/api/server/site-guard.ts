@@ -1,7 +1,4 @@
-/**
- * Refuses requests of web pages of other sites. `decide/decide-site.ts` decides; this file reads the facts and
- * remembers accepted hosts, so that an ordinary inference request costs one lookup.
- */
+/** Refuses requests of web pages of other sites, and remembers accepted hosts: then a request costs one lookup. */
 import type { IncomingMessage } from 'node:http';
 import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';
@@ -40,10 +37,9 @@ export function createSiteGuard(policy: SitePolicy) {
 }
 
 function siteRequest(req: SiteFacts, head: RequestHead) {
-  const { host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram } = head;
   const target = isPath(req.url) ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
   const isHttp10 = req.httpVersionMajor === 1 && req.httpVersionMinor === 0;
-  return { method: req.method ?? '', isHttp10, target, host, hosts, origin, fetchSite, fetchMode, fetchDest, isProgram };
+  return { ...head, method: req.method ?? '', isHttp10, target };
 }
 
 const isPath = (url: string | undefined): boolean => url?.startsWith('/') === true;

@@ -1,7 +1,4 @@
-/**
- * Upgrades of connections to WebSocket. They bypass the framework: site and access are checked here by the same rules,
- * and the route that takes the connection decides the rest.
- */
+/** Upgrades to WebSocket, which bypass the framework: site and access are checked here by the same rules. */
 import type { IncomingMessage } from 'node:http';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES } from '../../schema/words/error-codes.ts';

@@ -1,9 +1,7 @@
 /** The checks of `svcctl doctor` in a cluster. */
-import { z } from 'zod';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { isTable } from '../../schema/words/key-case.ts';
-import { CONTROLLER_LEASE, LABEL_PREFIX } from '../../schema/pod/kube-fields.ts';
+import { CONTROLLER_LEASE, LABEL_PREFIX, tableAt, tablesAt, valueAt } from '../../schema/pod/kube-fields.ts';
 import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import { createClusterTransport, LeaseSpec, type ClusterAccess } from '../connect/cluster-transport.ts';
@@ -49,9 +47,9 @@ async function checkApi(cluster: ClusterAccess): Promise<Check> {
   const answer = await query(cluster, '/version');
   if (answer.status === 0) return fail('cluster', answer.problem, 'Check that "kubectl version" works with this context');
   if (answer.status !== 200) return fail('cluster', `"${server}" answers with status ${answer.status}: ${answer.problem}`, 'Sign in again');
-  const { gitVersion = 'unknown', minor = '' } = z.looseObject({ gitVersion: z.string(), minor: z.string() }).partial().parse(answer.body);
-  const found = `${gitVersion} at "${server}", namespace "${namespace}"`;
-  const isOld = Number.parseInt(minor, 10) < MIN_MINOR;
+  const { gitVersion = 'unknown', minor = '' } = tableAt(answer.body);
+  const found = `${String(gitVersion)} at "${server}", namespace "${namespace}"`;
+  const isOld = Number.parseInt(String(minor), 10) < MIN_MINOR;
   return isOld ? warn('cluster', found, `Use Kubernetes 1.${MIN_MINOR} or newer`) : ok('cluster', found);
 }
 
@@ -60,8 +58,7 @@ async function checkDefinition(cluster: ClusterAccess): Promise<Check> {
   const { group, version, plural } = SLOT_RESOURCE;
   const name = `${plural}.${group}`;
   const answer = await query(cluster, `/apis/${group}/${version}`);
-  const resources = isTable(answer.body) && Array.isArray(answer.body['resources']) ? answer.body['resources'] : [];
-  const has = (resource: string): boolean => resources.some((each: unknown) => isTable(each) && each['name'] === resource);
+  const has = (resource: string): boolean => tablesAt(answer.body, 'resources').some((each) => each['name'] === resource);
   const hint = `Install it: kubectl apply --server-side -f crds/${name}.yaml`;
   if (answer.status === 200 && has(plural)) {
     const missing = ['status', 'scale'].filter((part) => !has(`${plural}/${part}`));
@@ -81,7 +78,7 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
     const hint = 'Choose the namespace with -n, or install the chart helm/svc';
     return fail('service', `${NOT_INSTALLED} in namespace "${namespace}"`, hint);
   }
-  const parsed = LeaseSpec.safeParse(isTable(answer.body) ? answer.body['spec'] : undefined);
+  const parsed = LeaseSpec.safeParse(valueAt(answer.body, 'spec'));
   if (answer.status !== 200 || !parsed.success)
     return warn('service', `Could not read its Lease: ${answer.problem}`, 'Get the right to "get" "leases" of "coordination.k8s.io"');
   const { holderIdentity, leaseDurationSeconds, renewTime } = parsed.data;
@@ -93,24 +90,14 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   return ok('service', `The leader is "${holderIdentity}"`);
 }
 
-const PodList = z.looseObject({
-  items: z.array(
-    z.looseObject({
-      metadata: z.looseObject({ name: z.string() }),
-      status: z.looseObject({ conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).nullish() }).nullish(),
-    }),
-  ),
-});
-
 async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;
   const answer = await query(cluster, `/api/v1/namespaces/${namespace}/pods?labelSelector=${GATEWAYS}`);
-  const parsed = PodList.safeParse(answer.body);
-  if (answer.status !== 200 || !parsed.success) return ok('replicas', 'Not checked: these credentials may not list pods');
-  const isReady = ({ status }: (typeof parsed.data.items)[number]): boolean =>
-    status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
-  const pods = parsed.data.items;
-  const waiting = pods.filter((pod) => !isReady(pod)).map(({ metadata }) => `"${metadata.name}"`);
+  if (answer.status !== 200) return ok('replicas', 'Not checked: these credentials may not list pods');
+  const isReady = (pod: unknown): boolean =>
+    tablesAt(pod, 'status', 'conditions').some(({ type, status }) => type === 'Ready' && status === 'True');
+  const pods = tablesAt(answer.body, 'items');
+  const waiting = pods.filter((pod) => !isReady(pod)).map((pod) => `"${String(valueAt(pod, 'metadata', 'name'))}"`);
   const found = `${pods.length - waiting.length} of ${pods.length} ready`;
   if (pods.length > 0 && waiting.length === 0) return ok('replicas', found);
   const hint = `See why: kubectl --namespace ${namespace} describe pods --selector app.kubernetes.io/name=svc`;
@@ -118,34 +105,25 @@ async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
   return (waiting.length === pods.length ? fail : warn)('replicas', `${found}; not ready: ${waiting.join(', ')}`, hint);
 }
 
-const NodeList = z.looseObject({
-  items: z.array(
-    z.looseObject({
-      metadata: z.looseObject({ labels: z.record(z.string(), z.string()).nullish() }),
-      status: z.looseObject({ allocatable: z.record(z.string(), z.string()).nullish() }).nullish(),
-    }),
-  ),
-});
-
 /** Counts the GPUs of device plugins and the nodes with labels for backends. */
 async function checkNodes(cluster: ClusterAccess): Promise<Check> {
   const answer = await query(cluster, '/api/v1/nodes');
-  const parsed = NodeList.safeParse(answer.body);
-  if (answer.status !== 200 || !parsed.success) return ok('nodes', 'Not checked: these credentials may not list nodes');
+  if (answer.status !== 200) return ok('nodes', 'Not checked: these credentials may not list nodes');
+  const nodes = tablesAt(answer.body, 'items');
   const gpus = new Map<string, number>();
   const labels = new Map<string, number>();
   const count = (counts: Map<string, number>, key: string, more: number): void => void counts.set(key, (counts.get(key) ?? 0) + more);
-  for (const { metadata, status } of parsed.data.items) {
-    for (const [resource, amount] of Object.entries(status?.allocatable ?? {})) {
+  for (const node of nodes) {
+    for (const [resource, amount] of Object.entries(tableAt(node, 'status', 'allocatable'))) {
       if (GPU_RESOURCE.test(resource) && Number(amount) > 0) count(gpus, resource, Number(amount));
     }
-    for (const [label, value] of Object.entries(metadata.labels ?? {})) {
+    for (const [label, value] of Object.entries(tableAt(node, 'metadata', 'labels'))) {
       if (label.startsWith(`${LABEL_PREFIX}/backend-`) && value === 'true') count(labels, label.slice(`${LABEL_PREFIX}/`.length), 1);
     }
   }
   const offered = [...gpus].map(([resource, amount]) => `${amount} × ${resource}`);
   const labelled = [...labels].map(([label, nodes]) => `${label} on ${nodes}`);
-  const parts = [`${parsed.data.items.length}`, offered.length === 0 ? 'no GPU resources' : offered.join(', '), ...labelled];
+  const parts = [String(nodes.length), offered.length === 0 ? 'no GPU resources' : offered.join(', '), ...labelled];
   return ok('nodes', parts.join('; '));
 }
 
@@ -198,8 +176,6 @@ const RIGHTS: readonly Right[] = [
   ...['get', 'list', 'create', 'patch', 'delete'].map(slots),
 ];
 
-const Review = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) });
-
 /** https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access */
 export async function checkRights(cluster: ClusterAccess): Promise<Check> {
   const reviews = await Promise.all(RIGHTS.map(async (right) => ({ right, allowed: await isAllowed(cluster, right) })));
@@ -230,7 +206,8 @@ async function isAllowed(cluster: ClusterAccess, { use: _use, ...attributes }: R
     kind: 'SelfSubjectAccessReview',
     spec: { resourceAttributes: { namespace: cluster.namespace, ...attributes } },
   });
-  return Review.safeParse(answer.body).data?.status.allowed;
+  const allowed = valueAt(answer.body, 'status', 'allowed');
+  return typeof allowed === 'boolean' ? allowed : undefined;
 }
 
 export interface QueryResult {
@@ -249,8 +226,13 @@ export async function query(cluster: ClusterAccess, path: string, body?: object)
   try {
     const response = await cluster.send({ method: body === undefined ? 'GET' : 'POST', path, ...content });
     const answer = parseJson(await response.text());
-    const problem = isTable(answer) && typeof answer['message'] === 'string' ? answer['message'] : `status ${response.status}`;
-    return { status: response.status, body: answer, problem, serverTime: Date.parse(response.header('date') ?? '') || Date.now() };
+    const { message: problem = `status ${response.status}` } = tableAt(answer);
+    return {
+      status: response.status,
+      body: answer,
+      problem: String(problem),
+      serverTime: Date.parse(response.header('date') ?? '') || Date.now(),
+    };
   } catch (error) {
     return { status: 0, body: undefined, problem: messageOf(error), serverTime: Date.now() };
   }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
+import { succeeds } from '../../files/write-file.ts';
 import { createHardwareProbe, replayHardware, readRecording } from '../../host/hardware/hardware-probe.ts';
 import { createPodmanApi, findPodmanSocket, podmanAnswers, readRootless } from '../../host/podman/podman-api.ts';
 import { listenError, mostConnections } from '../../host/host-probe.ts';
@@ -14,7 +15,7 @@ import type { Device, Hardware } from '../../schema/status/hardware.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { parseSlot } from '../../schema/slot/slot-spec.ts';
-import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { describeFormer } from '../../wiring/choose-runtime.ts';
 import { authority, localAuthority } from '../connect/service-options.ts';
 import { readCatalogue, type Environment } from '../installation.ts';
@@ -118,24 +119,19 @@ async function checkSlots({ SVC_CONFIG_DIR: dir }: Settings): Promise<readonly [
 
 async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check> {
   const problems = await checkToolboxFile(path.join(dir, 'toolboxes.toml'));
-  if (problems === undefined) return ok('toolboxes', 'Shipped images');
-  if (problems.length === 0) return ok('toolboxes', 'Shipped images, overridden by "toolboxes.toml"');
-  return fail(
-    'toolboxes',
-    problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; the service uses the last valid version until then',
-  );
+  return judgeFile('toolboxes', problems, problems === undefined ? 'Shipped images' : 'Shipped images, overridden by "toolboxes.toml"');
 }
 
 async function checkCatalogue(env: Environment): Promise<Check> {
   const { catalogue, problems } = await readCatalogue(env);
   const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
-  if (problems.length === 0) return ok('catalogue', own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
-  return fail(
-    'catalogue',
-    problems.map((problem) => formatProblem(problem)).join('; '),
-    'Fix the file; the service uses the last valid version of these entries until then',
-  );
+  return judgeFile('catalogue', problems, own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
+}
+
+function judgeFile(name: 'toolboxes' | 'catalogue', problems: readonly SpecProblem[] = [], found: string): Check {
+  if (problems.length === 0) return ok(name, found);
+  const kept = name === 'toolboxes' ? 'the last valid version' : 'the last valid version of these entries';
+  return fail(name, problems.map((problem) => formatProblem(problem)).join('; '), `Fix the file; the service uses ${kept} until then`);
 }
 
 async function checkPodman(settings: Settings, env: Environment): Promise<Check> {
@@ -212,12 +208,7 @@ function checkProxySecret(settings: Settings): readonly Check[] {
   return forgery === undefined ? [] : [warn('authentication', forgery.found, forgery.fix)];
 }
 
-async function isUsable(file: string, mode: number): Promise<boolean> {
-  return access(file, mode).then(
-    () => true,
-    () => false,
-  );
-}
+const isUsable = async (file: string, mode: number): Promise<boolean> => succeeds(access(file, mode));
 
 const NAME = 'hardware';
 

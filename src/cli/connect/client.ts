@@ -8,7 +8,7 @@ import { answerProblem, isAnswer } from './answer-shape.ts';
 import type { Answer, AnswerName } from './api-answers.ts';
 import type { ClusterTransportOptions } from './cluster-transport.ts';
 import { findLocalSocket, givenToken, readToken, serviceUrl, targetsCluster, type ServiceOptions } from './service-options.ts';
-import { sendHttp, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
+import { sendHttp, type HttpTarget, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
 
 export interface RequestOptions extends Pick<ServiceRequest, 'headers'> {
   readonly body?: unknown;
@@ -42,34 +42,25 @@ export async function connect(
   }
   const token = await readToken(options, env);
   const socketPath = token === undefined ? await findLocalSocket(options, env) : undefined;
-  return createClient(socketPath === undefined ? directTransport(await serviceUrl(options, env), token) : localTransport(socketPath));
+  // Only root and the user of the service can open the socket of the service of this host.
+  const server = socketPath === undefined ? await serviceUrl(options, env) : 'http://localhost';
+  return createClient(directTransport({ server, socketPath }, token));
 }
 
-/** The socket of the service of this host, which only root and the user of the service can open. */
-function localTransport(socketPath: string): Transport {
-  const failure = failureAt(socketPath, 'Start the service, or set the URL of another one with --server or SVCCTL_SERVER');
-  return {
-    service: `"${socketPath}"`,
-    hint: 'Check SVC_STATE_DIR: another program may be listening on this socket',
-    pollMs: POLL_MS,
-    send: async (request) => sendHttp({ server: 'http://localhost', socketPath, failure }, request),
-  };
-}
-
-function directTransport(server: string, token: string | undefined): Transport {
+function directTransport({ server, socketPath }: Pick<HttpTarget, 'server' | 'socketPath'>, token: string | undefined): Transport {
+  const place = `"${socketPath ?? server}"`;
   const credentials = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const failure = failureAt(server, 'Start it with "svcctl serve", or set its URL with --server or SVCCTL_SERVER');
+  const start =
+    socketPath === undefined ? 'Start it with "svcctl serve", or set its URL' : 'Start the service, or set the URL of another one';
+  const failure: HttpTarget['failure'] = (reason, cause) =>
+    new CliFailure(`Could not reach the service at ${place}: ${reason}`, { cause, hint: `${start} with --server or SVCCTL_SERVER` });
+  const [setting, where] = socketPath === undefined ? ['--server', 'address'] : ['SVC_STATE_DIR', 'socket'];
   return {
-    service: `"${server}"`,
-    hint: 'Check --server: another program may be listening on this address',
+    service: place,
+    hint: `Check ${setting}: another program may be listening on this ${where}`,
     pollMs: POLL_MS,
-    send: async (request) => sendHttp({ server, failure }, { ...request, headers: { ...credentials, ...request.headers } }),
+    send: async (request) => sendHttp({ server, socketPath, failure }, { ...request, headers: { ...credentials, ...request.headers } }),
   };
-}
-
-function failureAt(place: string, hint: string) {
-  return (reason: string, cause: unknown): CliFailure =>
-    new CliFailure(`Could not reach the service at "${place}": ${reason}`, { cause, hint });
 }
 
 export function createClient(transport: Transport): Client {

@@ -3,15 +3,14 @@
  * kubeconfig. Users need no address and no open port, and a token only where the service authenticates. A Lease names
  * the pod. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
-import { Agent as HttpsAgent } from 'node:https';
 import { z } from 'zod';
-import type { Access, Credentials } from '../../cluster/client/ports.ts';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { findCredentials } from '../../cluster/client/credentials.ts';
+import { createAgents } from '../../cluster/client/http-client.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { CONTROLLER_LEASE } from '../../schema/pod/kube-fields.ts';
+import { CONTROLLER_LEASE, tablesAt } from '../../schema/pod/kube-fields.ts';
 import type { Environment } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { ServiceOptions } from './service-options.ts';
@@ -34,12 +33,14 @@ export async function openCluster(options: ServiceOptions, env: Environment) {
   const namespace = options.namespace ?? nonEmpty(env['SVCCTL_NAMESPACE']) ?? credentials.namespace ?? 'default';
   const problem = badName(namespace);
   if (problem !== undefined) throw usageFailure(problem, 'Check --namespace and SVCCTL_NAMESPACE');
-  const access = createAccess(credentials);
+  const agentOf = createAgents(server.startsWith('http:'), { keepAlive: true });
   const failure = (reason: string, cause: unknown): CliFailure =>
     new CliFailure(`Could not reach the API server at "${server}": ${reason}`, { cause, hint: HINT });
   const attempt = async (request: ServiceRequest): Promise<ServiceResponse> => {
-    const { headers, agent } = await access();
-    return sendHttp({ server, agent, failure }, { ...request, headers: { ...request.headers, ...headers } });
+    const access = await credentials.access().catch((cause: unknown) => {
+      throw new CliFailure(`Could not get credentials for "${server}": ${messageOf(cause)}`, { cause, hint: HINT });
+    });
+    return sendHttp({ server, agent: agentOf(access), failure }, { ...request, headers: { ...request.headers, ...access.headers } });
   };
   return {
     server,
@@ -52,20 +53,6 @@ export async function openCluster(options: ServiceOptions, env: Environment) {
       await first.text();
       return attempt(request);
     },
-  };
-}
-
-/** Keeps one agent while the TLS settings stay the same, so that connections are reused. */
-function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'headers' | 'agent'>> {
-  const { server } = credentials;
-  let latest: { readonly tls: Access['tls']; readonly agent: HttpsAgent } | undefined;
-  return async () => {
-    const access = await credentials.access().catch((cause: unknown) => {
-      throw new CliFailure(`Could not get credentials for "${server}": ${messageOf(cause)}`, { cause, hint: HINT });
-    });
-    if (access.agent !== undefined || server.startsWith('http:')) return access;
-    if (latest?.tls !== access.tls) latest = { tls: access.tls, agent: new HttpsAgent({ keepAlive: true, ...access.tls }) };
-    return { headers: access.headers, agent: latest.agent };
   };
 }
 
@@ -86,14 +73,6 @@ export const LeaseSpec = z.looseObject({
   renewTime: z.string().nullish(),
 });
 const Lease = z.looseObject({ spec: LeaseSpec.nullish() });
-
-const Pod = z.looseObject({
-  spec: z.looseObject({
-    containers: z.array(
-      z.looseObject({ ports: z.array(z.looseObject({ name: z.string().nullish(), containerPort: z.number() })).nullish() }),
-    ),
-  }),
-});
 
 /** An error of the API server. The service itself never sends this kind. */
 const Status = z.looseObject({
@@ -205,11 +184,10 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
 /** Returns undefined if the pod no longer exists, and the default port if the user may not read pods. */
 async function readPort(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
   const response = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
-  const parsed = Pod.safeParse(parseJson(await response.text()));
+  const body = await response.text();
   if (response.status === 404) return undefined;
-  if (response.status !== 200 || !parsed.success) return DEFAULT_PORT;
-  const ports = parsed.data.spec.containers.flatMap((container) => container.ports ?? []);
-  return ports.find((port) => port.name === PORT_NAME)?.containerPort ?? DEFAULT_PORT;
+  const ports = tablesAt(parseJson(body), 'spec', 'containers').flatMap((container) => tablesAt(container, 'ports'));
+  return Number(ports.find(({ name }) => name === PORT_NAME)?.['containerPort'] ?? DEFAULT_PORT);
 }
 
 /** Whether the pod was not reached and a second request cannot repeat an effect. */

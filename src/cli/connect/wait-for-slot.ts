@@ -2,7 +2,7 @@
 import { sleep } from '../../platform/clock.ts';
 import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
 import { CliFailure, EXIT, usageFailure } from '../output/exit-codes.ts';
-import { noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
+import { conditionOf, noticeOf, progressLine, progressOf, readinessOf } from '../output/slot-progress.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
 import type { SlotAnswer } from './api-answers.ts';
@@ -63,8 +63,9 @@ export function deadlineOf(cli: Cli, timeout: string): number {
 }
 
 /** Whether the status describes the last edit. A document that was never valid has no generation. */
-function hasObserved({ generation, status }: SlotAnswer, { generation: wanted = 0 }: WaitOptions): boolean {
-  const isRefused = generation === 0 && statusIn(status, 'Stalled') === 'True';
+function hasObserved(slot: SlotAnswer, { generation: wanted = 0 }: WaitOptions): boolean {
+  const { generation, status } = slot;
+  const isRefused = generation === 0 && readinessOf(slot).stalled;
   return isRefused || (generation > 0 && generation >= wanted && status.observed_generation >= generation);
 }
 
@@ -73,7 +74,7 @@ function isReached(slot: SlotAnswer, goal: Goal): boolean {
   if (asksForNewest(goal) && !isUpToDate(slot)) return false;
   if (goal.kind === 'state') return slot.status.state === goal.state;
   if (goal.type === UP_TO_DATE.type && goal.status === 'True') return true;
-  return (statusIn(slot.status, goal.type) ?? 'Unknown') === goal.status;
+  return (conditionOf(slot, goal.type)?.status ?? 'Unknown') === goal.status;
 }
 
 /** Goals that a workload from before the edit must not fulfil. Any other condition or state is taken literally. */
@@ -87,15 +88,15 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   if (!asksForNewest(goal)) return;
   const { name, status } = slot;
   const hint = `See why with "svcctl explain ${name}"`;
-  const { stalled, message } = readinessOf(slot);
+  const { stalled, upToDate, message } = readinessOf(slot);
   if (stalled) throw new CliFailure(`Slot "${name}" is stalled: ${withoutControls(message)}`, { hint });
-  if (statusIn(status, 'UpToDate') === 'False' && statusIn(status, 'Reconciling') === 'False')
+  if (upToDate === 'False' && conditionOf(slot, 'Reconciling')?.status === 'False')
     throw new CliFailure(`Slot "${name}" cannot be loaded: ${withoutControls(noticeOf(slot))}`, { hint });
   if (model !== undefined && isUpToDate(slot) && status.model !== model) {
     const now = status.model ?? 'none';
     throw new CliFailure(`Another client has edited slot "${name}": its model is "${withoutControls(now)}", not "${model}"`, { hint });
   }
-  const ready = status.conditions.find(({ type }) => type === READY.type);
+  const ready = conditionOf(slot, READY.type);
   const isOff = isUpToDate(slot) && ready?.status === 'False' && OFF_REASONS.has(ready.reason);
   if (!isOff || (goal.kind === 'condition' && goal.type === UP_TO_DATE.type)) return;
   throw new CliFailure(`Slot "${name}" will not become ready: ${withoutControls(ready.message)}`, {
@@ -107,12 +108,7 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
 const OFF_REASONS: ReadonlySet<string> = new Set(['Disabled', 'NoReplicas']);
 
 /** An older service has no condition `UpToDate`; the others imply it. */
-function isUpToDate({ status }: SlotAnswer): boolean {
-  const own = statusIn(status, 'UpToDate');
-  if (own !== undefined) return own === 'True';
-  return statusIn(status, 'Reconciling') !== 'True' && statusIn(status, 'Stalled') !== 'True';
-}
-
-function statusIn({ conditions }: SlotAnswer['status'], type: string): string | undefined {
-  return conditions.find((condition) => condition.type === type)?.status;
+function isUpToDate(slot: SlotAnswer): boolean {
+  const { upToDate, stalled } = readinessOf(slot);
+  return upToDate === undefined ? conditionOf(slot, 'Reconciling')?.status !== 'True' && !stalled : upToDate === 'True';
 }

@@ -6,6 +6,7 @@
 import path from 'node:path';
 import { LineCounter, parseAllDocuments, stringify, type Document, type ScalarTag, type Tags } from 'yaml';
 import { z } from 'zod';
+import { tableAt, valueAt } from '../../schema/pod/kube-fields.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { fromResource, SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
@@ -97,8 +98,8 @@ function foreignName(value: unknown, file: string): string | undefined {
   if (kind === undefined && /^kustomization\.ya?ml$/.test(path.basename(file))) return 'the kustomization';
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') return undefined;
   if (kind === SLOT_RESOURCE.kind || apiVersion.startsWith(`${SLOT_RESOURCE.group}/`)) return undefined;
-  const name = isTable(metadata) && typeof metadata['name'] === 'string' ? ` "${metadata['name']}"` : '';
-  return `${kind}${name}`;
+  const name = valueAt(metadata, 'name');
+  return typeof name === 'string' ? `${kind} "${name}"` : kind;
 }
 
 function isList(value: unknown): value is { readonly items: readonly unknown[] } {
@@ -152,14 +153,11 @@ export function unknownKeys(schema: z.ZodType, value: unknown): readonly Path[] 
 }
 
 export function metadataOf(resource: unknown): Pick<Manifest, 'metadata' | 'dropped'> {
-  const found = isTable(resource) && isTable(resource['metadata']) ? resource['metadata'] : {};
-  const { namespace, labels, annotations } = found;
-  const own = isTable(annotations) ? Object.fromEntries(Object.entries(annotations).filter(([key]) => key !== LAST_APPLIED)) : {};
-  const metadata: ManifestMetadata = {
-    ...(typeof namespace === 'string' ? { namespace } : {}),
-    ...(isTable(labels) && Object.keys(labels).length > 0 ? { labels } : {}),
-    ...(Object.keys(own).length > 0 ? { annotations: own } : {}),
-  };
+  const found = tableAt(resource, 'metadata');
+  const { [LAST_APPLIED]: _applied, ...annotations } = tableAt(found, 'annotations');
+  const { namespace } = found;
+  const tables = Object.entries({ labels: tableAt(found, 'labels'), annotations }).filter(([, table]) => Object.keys(table).length > 0);
+  const metadata: ManifestMetadata = { ...(typeof namespace === 'string' ? { namespace } : {}), ...Object.fromEntries(tables) };
   return { metadata, dropped: DROPPED.filter((key) => key in found).map((key) => `metadata.${key}`) };
 }
 

@@ -33,9 +33,8 @@ function findNotice(slot: SlotAnswer): Condition | undefined {
   return isBusy ? reconciling : undefined;
 }
 
-function conditionOf({ status }: SlotAnswer, type: string): Condition | undefined {
-  return status.conditions.find((condition) => condition.type === type);
-}
+export const conditionOf = ({ status }: SlotAnswer, type: string): Condition | undefined =>
+  status.conditions.find((condition) => condition.type === type);
 
 const textOf = (condition: Condition | undefined): string => (condition === undefined ? '' : condition.message || condition.reason);
 

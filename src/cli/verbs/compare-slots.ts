@@ -16,7 +16,7 @@ import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-co
 import { dataText, type OutputOptions } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
-import { modelOf } from './profile.ts';
+import { modelOf, printResults } from './profile.ts';
 import { requireModels } from './slot.ts';
 
 export async function runPlan(cli: Cli, options: FileOptions & OutputOptions): Promise<ExitCode> {
@@ -102,7 +102,6 @@ function leaves(value: unknown, path = ''): Map<string, unknown> {
 type ApplyOptions = FileOptions & OutputOptions & { readonly dryRun?: boolean; readonly force?: boolean };
 
 export async function runApply(cli: Cli, options: ApplyOptions): Promise<void> {
-  const { terminal } = cli;
   const { client, slots } = await readSlotsFor(cli, options);
   const send = (dry_run: boolean) =>
     client.request('POST', '/api/apply', 'applied', { body: { slots, prune: options.prune === true, dry_run } });
@@ -114,12 +113,8 @@ export async function runApply(cli: Cli, options: ApplyOptions): Promise<void> {
   }
   const applied = await send(options.dryRun === true);
   const data = await dataText(options.output, applied);
-  if (data !== undefined) return terminal.write(data);
-  const dryRun = applied.dry_run ? ' (dry run)' : '';
-  for (const { name, result } of applied.slots) {
-    const colour = result === 'deleted' ? 'red' : result === 'unchanged' ? 'grey' : 'green';
-    terminal.line(`slot/${name} ${terminal.paint(colour, result)}${dryRun}`);
-  }
+  if (data !== undefined) return cli.terminal.write(data);
+  printResults(cli.terminal, applied);
 }
 
 export async function runValidate(cli: Cli, { file }: { readonly file: string }): Promise<ExitCode> {

@@ -4,15 +4,15 @@ import { profilePath } from '../connect/client.ts';
 import type { FileOptions, ServiceOptions } from '../connect/service-options.ts';
 import { readSlotsFor } from '../manifests/read-manifests.ts';
 import { EXIT, type ExitCode } from '../output/exit-codes.ts';
-import { cellText, dataText, listText, rowsText, toRows, type Column, type OutputOptions } from '../output/output.ts';
+import { cellText, dataText, listText, type Column, type OutputOptions } from '../output/output.ts';
 import { withoutControls, type Terminal } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
 
 export async function runProfileList(cli: Cli, options: OutputOptions): Promise<void> {
   const { terminal } = cli;
   const { profiles, problems: others } = await (await cli.connect(options)).request('GET', '/api/profiles', 'profiles');
-  const rows = toRows({ key: 'profiles', items: profiles, columns: profileColumns(terminal), nameOf: ({ name }) => name });
-  await terminal.write(await rowsText(terminal, options.output, rows));
+  const list = { key: 'profiles', items: profiles, columns: profileColumns(terminal), nameOf: ({ name }: Listed) => name };
+  await terminal.write(await listText(terminal, options.output, list));
   for (const problem of others) terminal.note(problemText(problem));
   if (profiles.length === 0 && options.output === 'table') terminal.note('No profiles found; save one with "svcctl profile save NAME"');
 }
@@ -55,8 +55,7 @@ export async function runProfileApply(cli: Cli, options: OutputOptions & { reado
   const data = await dataText(options.output, applied);
   if (data !== undefined) await terminal.write(data);
   else {
-    const dryRun = applied.dry_run ? ' (dry run)' : '';
-    for (const { name: slotName, result } of applied.slots) terminal.line(`slot/${slotName} ${paintResult(terminal, result)}${dryRun}`);
+    printResults(terminal, applied);
     await terminal.write(`${withoutControls(applied.plan.text).trimEnd()}\n`);
   }
   return applied.dry_run && (applied.plan.failing ?? []).length > 0 ? EXIT.failed : EXIT.done;
@@ -88,8 +87,12 @@ function differentSlots(slots: Listed['slots']): string {
   return names.length === 0 ? '-' : names.join(',');
 }
 
+export function printResults(terminal: Terminal, { slots, dry_run: isDry }: Answer<'applied'>): void {
+  for (const { name, result } of slots) terminal.line(`slot/${name} ${paintResult(terminal, result)}${isDry ? ' (dry run)' : ''}`);
+}
+
 function paintResult({ paint }: Terminal, result: string): string {
-  return paint(result === 'disabled' ? 'red' : result === 'unchanged' ? 'grey' : 'green', result);
+  return paint(result === 'disabled' || result === 'deleted' ? 'red' : result === 'unchanged' ? 'grey' : 'green', result);
 }
 
 function problemText({ file, line, message }: Answer<'profiles'>['problems'][number]): string {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { readRegularFile } from '../../files/regular-file.ts';
 import { checkToolboxFile, createToolboxSource, referenceOf } from '../../files/toolbox-manifest.ts';
 import { ifThere, writeFileAtomically } from '../../files/write-file.ts';
@@ -76,8 +77,9 @@ export async function runToolboxBuild(
   provider: string,
   backend?: string,
 ): Promise<void> {
+  const kind = PROVIDER_KIND_NAMES.find((each) => each === provider);
   const chosen = BACKENDS.find((each) => each === backend);
-  const plan = planBuild(PROVIDERS, kindOf(provider), chosen);
+  const plan = kind === undefined ? `Unknown provider "${provider}"` : planBuild(PROVIDERS, kind, chosen);
   if (typeof plan === 'string') throw new CliFailure(plan, { exitCode: EXIT.usage });
   const file = ownFile(cli, options);
   const problems = (await checkToolboxFile(file)) ?? [];
@@ -99,13 +101,6 @@ export async function runToolboxBuild(
   }
 }
 
-function kindOf(text: string): ProviderKind {
-  const kind = PROVIDER_KIND_NAMES.find((each) => each === text);
-  if (kind === undefined)
-    throw new CliFailure(`Unknown provider "${text}": use one of ${PROVIDER_KIND_NAMES.join(', ')}`, { exitCode: EXIT.usage });
-  return kind;
-}
-
 function ownFile({ env }: Cli, { checkout }: ToolboxOptions): string {
   return path.join(configDirOf(checkout === true ? withCheckoutSettings(env) : env), 'toolboxes.toml');
 }
@@ -125,13 +120,12 @@ async function readEntries(cli: Cli, options: ToolboxOptions): Promise<readonly 
 
 /** Undefined if podman does not have the image. */
 async function imageIdOf({ env }: Cli, reference: string): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const options = { env, timeout: INSPECT_WITHIN_MS };
-    execFile('podman', ['image', 'inspect', '--format', '{{.Id}}', reference], options, (error, stdout) => {
-      if (error !== null && codeOf(error) === 'ENOENT') reject(noPodman());
-      else resolve(error === null ? parseImageId(stdout) : undefined);
-    });
+  const args = ['image', 'inspect', '--format', '{{.Id}}', reference];
+  const found = await promisify(execFile)('podman', args, { env, timeout: INSPECT_WITHIN_MS }).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') throw noPodman();
+    return undefined;
   });
+  return found && parseImageId(found.stdout);
 }
 
 /** The output of podman goes to the terminal. */

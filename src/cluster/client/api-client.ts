@@ -1,6 +1,6 @@
 /** Requests to one namespace: plain JSON, limited concurrency, error responses as failures, no retries. */
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { isTable } from '../../schema/words/key-case.ts';
+import { tablesAt } from '../../schema/pod/kube-fields.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { findCredentials, type CredentialsOptions } from './credentials.ts';
 import { isKubeObject } from './decide/object-fields.ts';
@@ -146,7 +146,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
       const sent = { method: 'GET', path: groupPath(type) } as const;
       const answer = await limited(signal, info, async () => await exchange(sent, signal, readText));
       if (!answer.ok) return answer.failure.reason === 'NotFound' ? ok(false) : answer;
-      return ok(listsResource(answer.value, type.plural));
+      return ok(tablesAt(parseJson(answer.value), 'resources').some(({ name }) => name === type.plural));
     },
   };
 }
@@ -155,10 +155,4 @@ function parseObject(text: string, type: ResourceType): Result<KubeObject> {
   const parsed = parseJson(text);
   if (isKubeObject(parsed)) return ok(parsed);
   return fail('retry', 'ApiFailed', `The response of the API server is not a ${apiVersionOf(type)} ${type.kind}`);
-}
-
-function listsResource(text: string, plural: string): boolean {
-  const parsed = parseJson(text);
-  const resources = isTable(parsed) ? parsed['resources'] : undefined;
-  return Array.isArray(resources) && resources.some((resource: unknown) => isTable(resource) && resource['name'] === plural);
 }

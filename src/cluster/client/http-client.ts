@@ -1,8 +1,12 @@
-/**
- * HTTP to the API server: keep-alive connections, time limits, whole or streamed responses. Uses `node:https`, since
- * the proxies of a kubeconfig are its agents.
- */
-import { Agent as HttpAgent, request as requestHttp, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+/** HTTP to the API server. Uses `node:https`, since the proxies of a kubeconfig are its agents. */
+import {
+  Agent as HttpAgent,
+  request as requestHttp,
+  type AgentOptions,
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -53,16 +57,7 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   const base = new URL(credentials.server);
   const prefix = base.pathname === '/' ? '' : base.pathname;
   const isPlain = base.protocol === 'http:';
-  let agents: { readonly tls: TlsOptions; readonly agent: HttpAgent } | undefined;
-
-  function agentOf({ tls, agent }: Access): HttpAgent {
-    if (agent !== undefined) return agent;
-    if (agents?.tls !== tls) {
-      const options = { keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS, maxFreeSockets: 16, timeout: IDLE_MS };
-      agents = { tls, agent: isPlain ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls }) };
-    }
-    return agents.agent;
-  }
+  const agentOf = createAgents(isPlain, { keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS, maxFreeSockets: 16, timeout: IDLE_MS });
 
   function createRequest({ method, path, body, contentType, mayCompress }: HttpRequest, access: Access, options: RequestOptions) {
     const headers: Record<string, string> = { ...access.headers, accept: 'application/json', 'user-agent': userAgent };
@@ -120,6 +115,16 @@ export function createKubeHttp({ credentials, userAgent, timeoutMs }: KubeHttpOp
   }
 
   return { exchange };
+}
+
+/** The agent of a kubeconfig's proxy, or one for as long as the TLS settings stay the same: it keeps connections. */
+export function createAgents(isPlain: boolean, options: AgentOptions): (access: Access) => HttpAgent {
+  let latest: { readonly tls: TlsOptions; readonly agent: HttpAgent } | undefined;
+  return ({ tls, agent }) => {
+    if (agent !== undefined) return agent;
+    if (latest?.tls !== tls) latest = { tls, agent: isPlain ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls }) };
+    return latest.agent;
+  };
 }
 
 export const readText = async ({ response }: Exchange): Promise<string> => await readBody(decompressed(response), ANSWER_LIMIT_BYTES);

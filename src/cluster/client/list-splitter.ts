@@ -67,7 +67,6 @@ export function createListSplitter({ itemBytes, envelopeBytes }: ListLimits) {
 function createPart(limitBytes: number) {
   let chunks: Uint8Array[] = [];
   let bytes = 0;
-  const text = (): string => Buffer.concat(chunks).toString('utf8');
   return {
     add(chunk: Uint8Array): boolean {
       bytes += chunk.length;
@@ -75,9 +74,10 @@ function createPart(limitBytes: number) {
       return bytes <= limitBytes;
     },
     take(): string {
-      const all = text();
+      const [only = new Uint8Array(0)] = chunks;
+      const whole = chunks.length > 1 ? Buffer.concat(chunks) : only;
       [chunks, bytes] = [[], 0];
-      return all;
+      return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength).toString('utf8');
     },
   };
 }
@@ -85,31 +85,18 @@ function createPart(limitBytes: number) {
 const NEWLINE = 0x0a;
 
 export function createLineBuffer(limitBytes: number) {
-  let pending: Uint8Array[] = [];
-  let pendingBytes = 0;
-
-  function completeLine(end: Uint8Array): string {
-    const whole = pending.length === 0 ? end : Buffer.concat([...pending, end]);
-    pending = [];
-    pendingBytes = 0;
-    return Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength).toString('utf8');
-  }
-
+  const line = createPart(limitBytes);
   return {
     /** Complete lines without newlines; undefined if a line exceeds the limit: then nothing more can be read. */
     push(chunk: Uint8Array): string[] | undefined {
       const lines: string[] = [];
       let start = 0;
       for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-        if (pendingBytes + end - start > limitBytes) return undefined;
-        lines.push(completeLine(chunk.subarray(start, end)));
+        if (!line.add(chunk.subarray(start, end))) return undefined;
+        lines.push(line.take());
         start = end + 1;
       }
-      if (start < chunk.length) {
-        pending.push(chunk.subarray(start));
-        pendingBytes += chunk.length - start;
-      }
-      return pendingBytes > limitBytes ? undefined : lines;
+      return line.add(chunk.subarray(start)) ? lines : undefined;
     },
   };
 }

@@ -96,10 +96,7 @@ const SILENT_MS = 10_000;
 /** When the server ends the stream if it has not sent everything. */
 const WITHIN_S = 120;
 
-/**
- * Fails with `Invalid` if the server refuses or ignores the parameters, or reports an error in the stream, as with an
- * etcd that cannot report its progress.
- */
+/** Fails with `Invalid` if the server refuses or ignores the parameters, or reports an error in the stream. */
 export async function readStreamedList(options: StreamedListOptions, signal: AbortSignal): Promise<Result<ObjectList>> {
   const { api, type, selectors, from, clock } = options;
   const query = {

@@ -14,6 +14,7 @@
  */
 import type { Clock, Wake } from '../../reconciler/ports.ts';
 import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
+import { defined } from '../../schema/pod/kube-fields.ts';
 import { createClock, addWake, pause } from '../../platform/clock.ts';
 import { createCopyRecord, createObjectCopy, type CopyObserver, type IsUrgent } from './object-copy.ts';
 import * as decide from './decide/choose-list.ts';
@@ -60,7 +61,7 @@ const BATCH_MS = 200;
 export function createReflector(options: ReflectorOptions): RefreshableReflector {
   const { api, type, transform = withoutManagedFields, clock = createClock(), random = Math.random } = options;
   const { labelSelector, fieldSelector, relistMs = RELIST_MS, silentMs = SILENT_MS } = options;
-  const selectors = { ...(labelSelector && { labelSelector }), ...(fieldSelector && { fieldSelector }) };
+  const selectors = defined({ labelSelector, fieldSelector });
   const copy = createObjectCopy(transform, options.isUrgent);
   const record = createCopyRecord(resourceName(type), clock, options.observer ?? NO_OBSERVER);
   const wakes = new Set<Wake>();
@@ -82,14 +83,11 @@ export function createReflector(options: ReflectorOptions): RefreshableReflector
     if (isNew) wakeAll();
   }
 
-  async function read(way: decide.ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
+  async function read({ streamed, notOlderThan }: decide.ListWay, signal: AbortSignal): Promise<Result<ObjectList>> {
     // Keeping the known objects avoids holding thousands of objects twice.
     const transformNew = (object: KubeObject): KubeObject => copy.sameVersion(object) ?? transform(object);
-    if (way.kind === 'streamed') {
-      return await readStreamedList({ api, type, selectors, from: way.from, transform: transformNew, clock }, signal);
-    }
-    const age = way.kind === 'cached' ? { notOlderThan: way.notOlderThan } : {};
-    return await api.list(type, { transform: transformNew, ...age, ...selectors }, signal);
+    if (streamed) return await readStreamedList({ api, type, selectors, from: notOlderThan, transform: transformNew, clock }, signal);
+    return await api.list(type, { transform: transformNew, ...defined({ notOlderThan }), ...selectors }, signal);
   }
 
   async function list(signal: AbortSignal): Promise<Result<void>> {
@@ -202,8 +200,7 @@ function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 /** A cache that broke its promise would take the copy back in time. */
-function withoutOlder(way: decide.ListWay, answer: Result<ObjectList>): Result<ObjectList> {
-  const oldest = decide.oldestOf(way);
+function withoutOlder({ notOlderThan: oldest }: decide.ListWay, answer: Result<ObjectList>): Result<ObjectList> {
   const order = answer.ok ? compareVersions(answer.value.resourceVersion, oldest) : undefined;
   return order !== undefined && order < 0
     ? fail('retry', 'Expired', `The API server sent a list that is older than version "${oldest}"`)

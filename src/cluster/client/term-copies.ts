@@ -1,7 +1,4 @@
-/**
- * Copies of objects that only the leader needs. They exist during a term, and are empty otherwise: with fifty replicas,
- * each change of an object that all of them watch is sent fifty times.
- */
+/** Copies during a term, for the leader only: with fifty replicas, each change would be sent fifty times. */
 import type { Wake } from '../../reconciler/ports.ts';
 import { addWake } from '../../platform/clock.ts';
 import type { KubeObject, Reflector } from './ports.ts';

@@ -1,7 +1,4 @@
-/**
- * Leaves a slot as it is while its plan cannot be made or breaks a rule: nothing is done about it, requests continue to
- * go to what answered before, and its conditions say why. Other slots are not affected. Pure.
- */
+/** Leaves a slot as it is, and says why, while its plan cannot be made or breaks a rule. Pure. */
 import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { PROVIDER_KINDS } from '../../schema/slot/provider-kinds.ts';

@@ -1,7 +1,4 @@
-/**
- * The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. What earlier
- * slots of the same plan took is missing from the allocation. Pure.
- */
+/** The plan of one slot: roles for its workloads, then the actions, then the decision that describes them. Pure. */
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
@@ -90,7 +87,7 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       memoryBytes: isMemoryUnknown(view.template) ? undefined : (verdict?.bytes ?? (view.template && totalBytes(memory.needed))),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
-      progress: pulls.waitsFor.map((key) => view.pulls?.get(key)?.progress).find((progress) => progress !== undefined),
+      progress: pulls.progress,
     },
     actions,
     wakes,

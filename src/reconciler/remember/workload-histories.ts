@@ -16,12 +16,17 @@ export interface Vanished {
   readonly slot: SlotName;
 }
 
+/** Returns a function that replaces parts of an entry, if there is one. */
+export function changerOf<Key, Entry extends object>(all: Map<Key, Entry>) {
+  return (key: Key, part: (before: Entry) => Partial<Entry>): void => {
+    const before = all.get(key);
+    if (before !== undefined) all.set(key, { ...before, ...part(before) });
+  };
+}
+
 export function createWorkloadHistories() {
   const all = new Map<WorkloadId, TrackedHistory>();
-  const change = (id: WorkloadId, part: (before: TrackedHistory) => Partial<TrackedHistory>): void => {
-    const before = all.get(id);
-    if (before !== undefined) all.set(id, { ...before, ...part(before) });
-  };
+  const change = changerOf(all);
   return {
     all,
     /** Everything that was started before this call shows in the next observation. */

@@ -5,6 +5,7 @@ import { createHolds } from '../../gateway/traffic/hold.ts';
 import { createParking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
 import type { TrafficRows, WorkerReport } from './messages.ts';
 import { packRequests, type ReportedRequest } from './decide/request-batch.ts';
 
@@ -44,10 +45,10 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
       const inFlight = new Map(next.demand.keys().map((slot) => [slot, holds.inFlight(slot)]));
       const rows = {
         workloads: [...next.workloads]
-          .filter(([workload, activity]) => !isSameActivity(sent.workloads.get(workload), activity))
+          .filter(([workload, activity]) => !isSameValue(sent.workloads.get(workload), activity))
           .map(([workload, activity]) => workloadRow(workload, activity, at)),
         slots: [...next.demand]
-          .filter(([slot, demand]) => sentInFlight.get(slot) !== inFlight.get(slot) || !isSameDemand(sent.demand.get(slot), demand))
+          .filter(([slot, demand]) => sentInFlight.get(slot) !== inFlight.get(slot) || !isSameValue(sent.demand.get(slot), demand))
           .map(([slot, demand]) => slotRow(slot, demand, at)),
       };
       sent = next;
@@ -55,14 +56,6 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
       return rows;
     },
   };
-}
-
-function isSameActivity(one: WorkloadActivity | undefined, other: WorkloadActivity): boolean {
-  return one?.inFlight === other.inFlight && one.lastUsedAt === other.lastUsedAt && one.lastHeardAt === other.lastHeardAt;
-}
-
-function isSameDemand(one: Demand | undefined, other: Demand): boolean {
-  return one?.waiting === other.waiting && one.waitingSince === other.waitingSince && one.lastAskedAt === other.lastAskedAt;
 }
 
 interface WorkerReportSources {

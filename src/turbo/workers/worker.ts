@@ -17,8 +17,8 @@ import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { WorkerReports, createWorkerTraffic, type WorkerTraffic } from './worker-traffic.ts';
 import { createWorkerServer } from './worker-server.ts';
-import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
-import { applyBoardChange, NO_BOARD, type BoardChange } from './decide/board-changes.ts';
+import { createPublisher, type RoutedBoard } from '../../reconciler/board.ts';
+import { applyBoardChange, NO_BOARD } from './decide/board-changes.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
 interface WorkerDeps {
@@ -36,7 +36,7 @@ export type Worker = Awaited<ReturnType<typeof startWorker>>;
 export async function startWorker(deps: WorkerDeps) {
   const { start, send } = deps;
   const now = (): number => performance.now();
-  const board = createBoardCopy(start.board);
+  const board = createPublisher(start.board === undefined ? NO_BOARD : applyBoardChange(NO_BOARD, start.board));
   const traffic = createWorkerTraffic({ board, now, settings: start.settings, onChange: (isUrgent) => reports.trafficChanged(isUrgent) });
   const reports: WorkerReports = new WorkerReports({
     takeRows: traffic.takeRows,
@@ -63,7 +63,7 @@ export async function startWorker(deps: WorkerDeps) {
     take(message: Exclude<ToWorker, { readonly kind: 'start' }>): void {
       switch (message.kind) {
         case 'board':
-          return board.change(message.change);
+          return board.publish(applyBoardChange(board.current(), message.change));
         case 'abort':
           return traffic.holds.abort(message.workload);
         case 'sync':
@@ -117,22 +117,6 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, now }: Reque
     send,
   });
   return { gateway, server, leave: () => void (leaving = true) };
-}
-
-function createBoardCopy(first: BoardChange | undefined) {
-  let view = first === undefined ? NO_BOARD : applyBoardChange(NO_BOARD, first);
-  const listeners = new Set<(view: RoutedView) => void>();
-  return {
-    current: (): RoutedView => view,
-    change(change: BoardChange): void {
-      view = applyBoardChange(view, change);
-      for (const listener of listeners) listener(view);
-    },
-    subscribe(listener: (view: RoutedView) => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
 }
 
 /** Only texts: recordings, speech and images need the state directory, and gain little from another process. */

@@ -1,6 +1,7 @@
 /** A slot as `GET /api/slots` returns it: the stored document, and its status from the board. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { BoardSlot, BoardView } from '../../../reconciler/board.ts';
+import { valueAt } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import type { StoredSlot } from '../../../schema/slot/slot-editor.ts';
@@ -75,41 +76,35 @@ function statusOfUnseen(stored: StoredSlot | undefined, problems: readonly SpecP
   const conditions = refused
     ? [condition('Ready', 'False'), condition('UpToDate', 'False'), condition('Stalled', 'True'), condition('SpecValid', 'False')]
     : [condition('Ready', 'Unknown'), condition('UpToDate', 'Unknown')];
-  const { model: written } = isTable(stored?.document) ? stored.document : {};
-  const model = isTable(written) && typeof written['default'] === 'string' ? written['default'] : undefined;
+  const written = valueAt(stored?.document, 'model', 'default');
+  const model = typeof written === 'string' ? written : undefined;
   const observedGeneration = refused ? 0 : NOBODY_LOOKED;
   return renderStatus({ state: 'offline', conditions, observedGeneration, model, capabilities: [], restarts: 0, since, problems });
 }
 
-function renderStatus({ conditions, replicas, since, problems, ...facts }: StatusFacts): Body<typeof answers.SlotStatus> {
+function renderStatus({ conditions, since, problems, progress, ...facts }: StatusFacts): Body<typeof answers.SlotStatus> {
   return answerOf(answers.SlotStatus, {
     ...facts,
-    conditions: conditions.map(viewCondition),
-    replicas: replicas && { present: replicas.present, ready: replicas.ready },
+    conditions: conditions.map((condition) => ({ ...condition, lastTransitionAt: isoTime(condition.lastTransitionAt) })),
     since: isoTime(since),
-    progress: viewProgress(facts),
-    problems: problems.map(viewProblem),
+    progress: progress && progressFacts(progress),
+    problems: problems.map(problemFacts),
   });
 }
 
-export function viewProgress({ progress }: Pick<SlotStatus, 'progress'>): Body<typeof answers.Progress> | null {
-  if (progress === undefined) return null;
+export function progressFacts(progress: NonNullable<SlotStatus['progress']>): Facts<z.output<typeof answers.Progress>> {
   const { doneBytes, totalBytes, bytesPerSecond } = progress;
   const knowsLeft = totalBytes !== undefined && bytesPerSecond !== undefined && bytesPerSecond > 0;
-  return answerOf(answers.Progress, {
+  return {
     ...progress,
     bytesPerSecond: bytesPerSecond && Math.round(bytesPerSecond),
     secondsLeft: knowsLeft ? Math.max(0, Math.ceil((totalBytes - doneBytes) / bytesPerSecond)) : null,
-  });
+  };
 }
 
-function viewCondition({ lastTransitionAt, ...condition }: Condition): Body<typeof answers.Condition> {
-  return answerOf(answers.Condition, { ...condition, lastTransitionAt: isoTime(lastTransitionAt) });
-}
+const problemFacts = ({ path, ...problem }: SpecProblem) => ({ ...problem, key: pathToSnakeCase(path).join('.') });
 
-export function viewProblem({ path, ...problem }: SpecProblem): Body<typeof answers.Problem> {
-  return answerOf(answers.Problem, { ...problem, key: pathToSnakeCase(path).join('.') });
-}
+export const viewProblem = (problem: SpecProblem) => answerOf(answers.Problem, problemFacts(problem));
 
 /** Unix milliseconds as ISO 8601 in UTC; null for "not yet". Pure. */
 export const isoTime = (at: number): string | null => (at > 0 && Number.isFinite(at) ? new Date(at).toISOString() : null);
@@ -122,35 +117,32 @@ export function viewTimelineEntry({ at, ...entry }: TimelineEntry): Body<typeof 
 
 export function viewMemory(memory: BoardSlot['memory']): Body<typeof answers.MemoryShare> | null {
   if (memory === undefined) return null;
-  const { admitted, mayWait, placement, pool, neededBytes, budgetBytes, aheadBytes, othersBytes, keptFor, candidates } = memory;
-  return {
-    admitted,
-    may_wait: mayWait,
-    placement: Object.entries(placement).map(([where, bytes]) => ({ memory: where, bytes: Math.round(bytes) })),
+  const { budgetBytes, neededBytes, aheadBytes, othersBytes, pool, keptFor } = memory;
+  return answerOf(answers.MemoryShare, {
+    ...memory,
+    placement: partsOf(memory.placement),
     short:
       budgetBytes === undefined
         ? null
         : {
             memory: pool,
             bytes: Math.round(neededBytes),
-            budget_bytes: Math.round(budgetBytes),
-            promised_bytes: Math.round(aheadBytes),
-            others_bytes: Math.round(othersBytes),
-            kept_for: keptFor ?? null,
+            budgetBytes: Math.round(budgetBytes),
+            promisedBytes: Math.round(aheadBytes),
+            othersBytes: Math.round(othersBytes),
+            keptFor,
           },
-    candidates: candidates.map(({ slot, bytes, priority, incumbent, admitted: gets, group }) => ({
-      slot,
-      bytes: Math.round(bytes),
-      priority,
-      running: incumbent,
-      admitted: gets,
-      because: group,
-    })),
-  };
+    candidates: memory.candidates.map(({ incumbent, group, ...each }) => {
+      return { ...each, bytes: Math.round(each.bytes), running: incumbent, because: group };
+    }),
+  });
 }
 
+const partsOf = (placement: FitListing['placement']) =>
+  Object.entries(placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
+
 export function viewFit(model: string, context: number | undefined, fit: FitListing): Body<typeof answers.FitAnswer> {
-  const placement = Object.entries(fit.placement).map(([memory, bytes]) => ({ memory, bytes: Math.round(bytes) }));
+  const placement = partsOf(fit.placement);
   return answerOf(answers.FitAnswer, {
     ...fit,
     model,
@@ -158,11 +150,10 @@ export function viewFit(model: string, context: number | undefined, fit: FitList
     neededBytes: placement.reduce((sum, { bytes }) => sum + bytes, 0),
     placement,
     roomBytes: typeof fit.roomBytes === 'number' ? Math.max(0, Math.round(fit.roomBytes)) : null,
-    quantisations: fit.quantisations.map(({ name, sizeBytes, neededBytes, fits }) => ({
-      name,
-      size_bytes: Math.round(sizeBytes),
-      needed_bytes: Math.round(neededBytes),
-      fits,
+    quantisations: fit.quantisations.map((each) => ({
+      ...each,
+      sizeBytes: Math.round(each.sizeBytes),
+      neededBytes: Math.round(each.neededBytes),
     })),
   });
 }
@@ -172,5 +163,11 @@ export function answerOf<Schema extends z.ZodObject>(schema: Schema, facts: Fact
 export function answerOf({ shape }: z.ZodObject, facts: object): object {
   const known = new Map<string, unknown>(Object.entries(facts));
   const nameOf = (key: string): string => key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(Object.keys(shape).map((key) => [key, known.get(nameOf(key)) ?? null]));
+  return Object.fromEntries(Object.entries(shape).map(([key, part]) => [key, partOf(part, known.get(nameOf(key)))]));
+}
+
+function partOf(schema: unknown, fact: unknown): unknown {
+  if (schema instanceof z.ZodNullable) return partOf(schema.unwrap(), fact);
+  if (schema instanceof z.ZodArray && Array.isArray(fact)) return fact.map((each) => partOf(schema.element, each));
+  return schema instanceof z.ZodObject && isTable(fact) ? answerOf(schema, fact) : (fact ?? null);
 }

@@ -4,6 +4,7 @@
  * programs anyway; callers of the API may not.
  */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
+import { tableAt, valueAt } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
@@ -30,7 +31,11 @@ const UNSAFE_NAMES =
 const UNSAFE_ENDINGS =
   /(?:^|_)(?:PATHS?|DIRS?|DIRECTORY|HOME|ROOT|FILES?|FILENAMES?|LIBS?|LIBRARY|LIBRARIES|MODULES?|PLUGINS?|PRELOAD|OPTIONS|OPTS|COMMAND|CMD|STARTUP|HOOKS?|CACHE|CONFIG|LAYERS?|MALLOC_CONF)$/;
 
-const ELSEWHERE = 'in the file of the slot, or with "kubectl" in a cluster';
+/** `what`: with the reason. */
+const unsafe = (path: readonly string[], what: string): SpecProblem => ({
+  path,
+  message: `The API may not set ${what}: set it in the file of the slot, or with "kubectl" in a cluster, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
+});
 
 /** A variable with which a server can load code or use other files. Case does not matter. Pure. */
 export function isUnsafeVariable(name: string): boolean {
@@ -54,31 +59,23 @@ const SAFE_KEYS: Readonly<Record<string, readonly string[]>> = {
 function unsafePods(before: Document | undefined, after: Document): readonly SpecProblem[] {
   const inTables = Object.entries(SAFE_KEYS).flatMap(([table, safe]) => {
     const path = table.split('.');
-    const stored = tableAt(before, path);
-    return Object.entries(tableAt(after, path))
+    const stored = tableAt(before, ...path);
+    return Object.entries(tableAt(after, ...path))
       .filter(([key, value]) => !safe.includes(key) && !isSameValue(stored[key], value))
       .map(([key]) => [...path, key]);
   });
   const account = after['serviceAccountName'];
   const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
-  return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) => ({
-    path,
-    message: `The API may not set this key, which decides what the pods of the slot can reach: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-  }));
-}
-
-function tableAt(document: Document | undefined, path: readonly string[]): Document {
-  return path.reduce<Document>((table, key) => tableIn(table, key), document ?? {});
+  return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) =>
+    unsafe(path, 'this key, which decides what the pods of the slot can reach'),
+  );
 }
 
 function unsafeVariables(before: Document | undefined, after: Document): readonly SpecProblem[] {
-  const stored = tableIn(before, 'env');
-  return Object.entries(tableIn(after, 'env'))
+  const stored = tableAt(before, 'env');
+  return Object.entries(tableAt(after, 'env'))
     .filter(([key, value]) => isUnsafeVariable(key) && stored[key] !== value)
-    .map(([key]) => ({
-      path: ['env', key],
-      message: `The API may not set the variable "${key}", which can make a server load code or use other files: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-    }));
+    .map(([key]) => unsafe(['env', key], `the variable "${key}", which can make a server load code or use other files`));
 }
 
 function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): readonly SpecProblem[] {
@@ -87,17 +84,14 @@ function unsafeArguments({ name, before, after }: Edit, safeFlags: SafeFlags): r
   const stored = new Set(before !== undefined && kindOf(name, before) === kind ? groupsIn(before).map(({ text }) => text) : []);
   return groupsIn(after)
     .filter(({ flag, text }) => !safe.has(flag) && !stored.has(text))
-    .map(({ flag }) => ({
-      path: ['model', 'args'],
-      message: `The API may not set the argument "${flag}", which is not known to be safe: set it ${ELSEWHERE}, or permit it with "SVC_ALLOW_UNSAFE_EDITS"`,
-    }));
+    .map(({ flag }) => unsafe(['model', 'args'], `the argument "${flag}", which is not known to be safe`));
 }
 
 type Group = Readonly<{ flag: string; text: string }>;
 
 /** Splits arguments at the flags. A value before the first flag counts as a flag of its own. */
 function groupsIn(document: Document): readonly Group[] {
-  const listed: unknown = tableIn(document, 'model')['args'];
+  const listed: unknown = valueAt(document, 'model', 'args');
   const words = Array.isArray(listed) ? listed.map(String) : [];
   const groups: { flag: string; text: string }[] = [];
   for (const word of words) {
@@ -114,11 +108,6 @@ const isFlag = (word: string): boolean => word.startsWith('-') && !/^-\d/.test(w
 function kindOf(name: SlotName, document: Document): ProviderKind | undefined {
   const written = document['provider'];
   return PROVIDER_KIND_NAMES.find((kind) => kind === written) ?? DEFAULT_PROVIDER_OF_SLOT[name];
-}
-
-function tableIn(document: Document | undefined, key: string): Document {
-  const value = document?.[key];
-  return isTable(value) ? value : {};
 }
 
 /** Lists the changes of an edit, key by key, without the values that `hideValues` hides. Pure. */
@@ -159,17 +148,15 @@ function* changesBelow(path: readonly string[], before: unknown, after: unknown)
   const tables = [before, after].filter((value) => value !== undefined);
   if (tables.every(isTable)) {
     const keys = new Set(tables.flatMap((table) => Object.keys(table)));
-    for (const key of keys) yield* changesBelow([...path, key], childOf(before, key), childOf(after, key));
+    for (const key of keys) yield* changesBelow([...path, key], valueAt(before, key), valueAt(after, key));
     return;
   }
   // Only its place in the document tells what must be hidden.
   const hide = (value: unknown): unknown => {
     const document = path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value);
-    return value === undefined ? undefined : path.reduce(childOf, hideValues(document));
+    return value === undefined ? undefined : valueAt(hideValues(document), ...path);
   };
   yield { key: path.join('.'), before: hide(before), after: hide(after) };
 }
-
-const childOf = (value: unknown, key: string): unknown => (isTable(value) ? value[key] : undefined);
 
 const valueText = (value: unknown): string => shorten(JSON.stringify(value) ?? 'nothing', MOST_CHARACTERS);

@@ -113,10 +113,7 @@ export function corsHeaders(origin: string): Headers {
   return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED, vary: 'Origin' };
 }
 
-/**
- * The answer to a preflight of an allowed origin. All `requested` headers (`Access-Control-Request-Headers`) are
- * allowed, because SDKs send many of their own. Pure.
- */
+/** Answers a preflight of an allowed origin. All `requested` headers are allowed: SDKs send many of their own. Pure. */
 export function preflightHeaders(origin: string, methods: readonly string[], requested: string | undefined): Headers {
   const allowed = requested !== undefined && HEADER_NAMES.test(requested) ? { 'access-control-allow-headers': requested } : {};
   return {

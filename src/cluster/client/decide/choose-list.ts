@@ -3,16 +3,12 @@ import type { Reason } from '../../../schema/status/reasons.ts';
 import type { ListCause, WatchResult } from '../client-observer.ts';
 import type { WatchOutcome } from '../read-watch.ts';
 
-/**
- * - `streamed`: a watch that begins with all objects (`sendInitialEvents`), served from the server's cache, object by
- *   object. `from` undefined: the newest state; otherwise any state that is not older than this version.
- * - `cached`: a list from the server's cache, which is not older than `notOlderThan`.
- * - `newest`: a list of the newest state, page by page. Servers before 1.31 read it from etcd.
- */
-export type ListWay =
-  | { readonly kind: 'streamed'; readonly from: string | undefined }
-  | { readonly kind: 'cached'; readonly notOlderThan: string }
-  | { readonly kind: 'newest' };
+export interface ListWay {
+  /** A watch that begins with all objects (`sendInitialEvents`), served from the server's cache, object by object. */
+  readonly streamed: boolean;
+  /** The cache may answer if it reaches this version. Undefined: the newest state; before 1.31 it is read from etcd. */
+  readonly notOlderThan: string | undefined;
+}
 
 export interface ListNeeds {
   /** The resource version of the copy; empty if there is none yet. */
@@ -23,8 +19,8 @@ export interface ListNeeds {
 
 /** A copy with a version never goes back in time. The first list may have any age, unless `newest` is set. */
 export function chooseList({ version, newest, streams }: ListNeeds): ListWay {
-  if (streams) return { kind: 'streamed', from: newest || version === '' ? undefined : version };
-  return newest ? { kind: 'newest' } : { kind: 'cached', notOlderThan: version === '' ? '0' : version };
+  const first = streams ? undefined : '0';
+  return { streamed: streams, notOlderThan: newest ? undefined : version === '' ? first : version };
 }
 
 /**
@@ -35,20 +31,17 @@ export function chooseList({ version, newest, streams }: ListNeeds): ListWay {
 const ANSWERED: ReadonlySet<Reason> = new Set<Reason>(['Invalid', 'ApiFailed', 'Forbidden']);
 
 /** Whether the response contains everything that was written before the request. */
-export const isNewest = (way: ListWay): boolean => way.kind === 'newest' || (way.kind === 'streamed' && way.from === undefined);
-
-export const oldestOf = (way: ListWay): string | undefined =>
-  way.kind === 'newest' ? undefined : way.kind === 'cached' ? way.notOlderThan : way.from;
+export const isNewest = ({ notOlderThan }: ListWay): boolean => notOlderThan === undefined;
 
 /** Servers that cannot stream refuse the parameters; before 1.27 they do not know them. */
-export const cannotStream = (way: ListWay, reason: Reason): boolean => way.kind === 'streamed' && reason === 'Invalid';
+export const cannotStream = (way: ListWay, reason: Reason): boolean => way.streamed && reason === 'Invalid';
 
 /** The needs after a failure if another way may succeed at once; undefined if it concerns them all. */
 export function afterFailedList(way: ListWay, needs: ListNeeds, reason: Reason): ListNeeds | undefined {
-  if (way.kind === 'newest') return undefined;
+  if (!way.streamed && isNewest(way)) return undefined;
   // The version is gone, or the cache does not have it yet. After a restored backup it never will.
   if (reason === 'Expired') return needs.newest ? { ...needs, streams: false } : { ...needs, newest: true };
-  return way.kind === 'streamed' && ANSWERED.has(reason) ? { ...needs, streams: false } : undefined;
+  return way.streamed && ANSWERED.has(reason) ? { ...needs, streams: false } : undefined;
 }
 
 const FIRST_DELAY_MS = 500;

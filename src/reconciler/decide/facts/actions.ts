@@ -80,6 +80,9 @@ export type Action = {
 /** Whether only the leader may execute it. */
 export const changesWorld = ({ name }: Action): boolean => name !== 'probe' && name !== 'noteCrash';
 
+export type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
+export const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';
+
 /** Two actions with the same key never run at the same time. */
 export function keyOfAction(action: Action): string {
   switch (action.name) {
@@ -90,13 +93,13 @@ export function keyOfAction(action: Action): string {
     case 'cancelPull':
       return `cancelPull:${action.args.key}`;
     case 'apply':
-      return `apply:${action.args.workload.slot}`;
+      return applyKey(action.args.workload.slot);
     case 'probe':
       return probeKey(action.args.workload);
     case 'noteCrash':
       return noteCrashKey(action.args.workload);
     case 'stop':
-      return `stop:${action.args.workload}`;
+      return stopKey(action.args.workload);
     default:
       return action satisfies never;
   }
@@ -105,4 +108,6 @@ export function keyOfAction(action: Action): string {
 export const pullImageKey = (image: ImageReference): string => `pullImage:${image.reference}`;
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
-const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
+export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
+export const applyKey = (slot: SlotName): string => `apply:${slot}`;
+export const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

@@ -62,10 +62,7 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
   return { reason: 'DeviceMissing', message: `Backend "${backend}" is not available here, because ${why}; ${advice}` };
 }
 
-/**
- * Why a slot without a backend does not get the default one of its provider; undefined where it does, or where the slot
- * names its backend. No action needed.
- */
+/** Why a slot that names no backend does not get the default one of its provider; undefined where it does. */
 export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
   const { defaultBackend } = PROVIDER_KINDS[provider];
   const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, verdictsOf(judged));

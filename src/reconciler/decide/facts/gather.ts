@@ -1,14 +1,12 @@
 /** Collects the facts about all slots of one pass: lookups only. Pure. */
-import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from './choose-backend.ts';
-import type { Action } from './actions.ts';
+import { isPull } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
-
-export type Apply = Extract<Action, { name: 'apply' }>;
 
 /** Facts that are the same for every slot and in nearly every pass. */
 export interface Circumstances extends Pick<Desired, 'providers' | 'templateOf' | 'compare'>, Pick<Observed, 'traits' | 'leads'> {
@@ -35,7 +33,8 @@ export interface Gathered {
   readonly observed: Observed;
   readonly now: number;
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
-  readonly underWay: UnderWay;
+  /** Slots of which a workload is being stopped. */
+  readonly stopping: ReadonlySet<SlotName>;
 }
 
 export interface ImageFacts {
@@ -44,22 +43,12 @@ export interface ImageFacts {
   readonly imageId: string | undefined;
 }
 
-/** Running actions, by what they act on. */
-interface UnderWay {
-  readonly applies: ReadonlyMap<SlotName, Apply>;
-  readonly stops: ReadonlySet<WorkloadId>;
-  readonly probes: ReadonlySet<WorkloadId>;
-  readonly crashNotes: ReadonlySet<WorkloadId>;
-  /** Slots with a stop. */
-  readonly stopping: ReadonlySet<SlotName>;
-}
-
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
   const { providers, hardware, templateOf, compare } = desired;
   const { traits, leads } = observed;
   const machine = machineOf(hardware);
   const { workloads } = observed.runtime.kind === 'reachable' ? observed.runtime.facts : { workloads: [] };
-  const { pulls, ...underWay } = gatherRunning(observed);
+  const running = [...observed.running];
   const named = [...desired.slots.values()].map(({ name, spec: { enabled, model } }) => ({
     name,
     enabled,
@@ -73,13 +62,13 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
       images: gatherImages(desired, observed),
       aliasConflicts: findAliasConflicts(named),
       judged: judgeAll(providers, machine),
-      pulls,
+      pulls: new Map(running.filter(([, { action }]) => isPull(action))),
     },
     desired,
     observed,
     now,
     workloads: Map.groupBy(workloads, ({ slot }) => slot),
-    underWay,
+    stopping: new Set(running.flatMap(([, { action }]) => (action.name === 'stop' ? [action.args.slot] : []))),
   };
 }
 
@@ -100,26 +89,6 @@ function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed)
     });
   }
   return found;
-}
-
-function gatherRunning({ running }: Observed): UnderWay & Pick<SharedFacts, 'pulls'> {
-  const applies = new Map<SlotName, Apply>();
-  const stops = new Set<WorkloadId>();
-  const probes = new Set<WorkloadId>();
-  const crashNotes = new Set<WorkloadId>();
-  const pulls = new Map<string, RunningAction>();
-  const stopping = new Set<SlotName>();
-  for (const [key, each] of running) {
-    const { action } = each;
-    if (action.name === 'pullImage' || action.name === 'pullModel') pulls.set(key, each);
-    if (action.name === 'noteCrash') crashNotes.add(action.args.workload);
-    if (action.name === 'apply') applies.set(action.args.workload.slot, action);
-    if (action.name === 'probe') probes.add(action.args.workload);
-    if (action.name !== 'stop') continue;
-    stops.add(action.args.workload);
-    stopping.add(action.args.slot);
-  }
-  return { applies, stops, probes, crashNotes, pulls, stopping };
 }
 
 /** The hardware without free memory, so that another program's allocation causes no new plan. */

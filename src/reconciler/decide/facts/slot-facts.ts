@@ -9,9 +9,9 @@ import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
-import { pullImageKey, pullModelKey } from './actions.ts';
+import { applyKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, stopKey, type Action } from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
-import type { Apply, Circumstances, Gathered } from './gather.ts';
+import type { Circumstances, Gathered } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
 
 /** Facts about one workload in a view. */
@@ -49,7 +49,7 @@ export interface SlotFacts {
   readonly lastActiveAt: number | undefined;
   /** Attempts of every generation. */
   readonly attempts: Attempts | undefined;
-  readonly applying: Apply | undefined;
+  readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
   /** The pulls under way of its image and of its model. */
   readonly imagePull: RunningAction | undefined;
@@ -69,7 +69,7 @@ const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming
 
 /** Each fact is an object of the pass, a number or a text: `hasSameFacts` compares no further. */
 export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
-  const { shared, observed, underWay } = gathered;
+  const { shared, observed, stopping } = gathered;
   const { name, spec } = slot;
   const { pulls } = shared;
   const { image, present, imageId } = shared.images.get(spec.provider)?.get(spec.backend) ?? {};
@@ -91,8 +91,8 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     lastAskedAt: demand?.lastAskedAt,
     lastActiveAt: observed.lastActive.get(name),
     attempts: observed.attempts.get(name),
-    applying: underWay.applies.get(name),
-    stopping: underWay.stopping.has(name),
+    applying: applyOf(observed.running.get(applyKey(name))),
+    stopping: stopping.has(name),
     imagePull: image === undefined || pulls.size === 0 ? undefined : pulls.get(pullImageKey(image)),
     modelPull: pulls.size === 0 ? undefined : pulls.get(pullModelKey(spec.model.default)),
     lastServing: last?.serving,
@@ -104,7 +104,10 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
   };
 }
 
-export function workloadFactsOf(fact: ObservedWorkload, { observed, underWay, now }: Gathered): WorkloadFacts {
+const applyOf = (running: RunningAction | undefined) => (running?.action.name === 'apply' ? running.action : undefined);
+
+export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathered): WorkloadFacts {
+  const { running } = observed;
   const { id, slot, phase } = fact;
   const activity = observed.activity.get(id);
   const known = observed.histories.get(id) ?? newHistory(slot, undefined, now);
@@ -114,9 +117,9 @@ export function workloadFactsOf(fact: ObservedWorkload, { observed, underWay, no
     inFlight: activity?.inFlight ?? 0,
     heardAt: known.probe?.status === 'silent' ? activity?.lastHeardAt : undefined,
     used: activity?.lastUsedAt !== undefined,
-    stopUnderWay: phase === 'stopping' || underWay.stops.has(id),
-    probeUnderWay: underWay.probes.has(id),
-    crashNoteUnderWay: underWay.crashNotes.has(id),
+    stopUnderWay: phase === 'stopping' || running.has(stopKey(id)),
+    probeUnderWay: running.has(probeKey(id)),
+    crashNoteUnderWay: running.has(noteCrashKey(id)),
   };
 }
 

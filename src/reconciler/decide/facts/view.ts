@@ -5,9 +5,8 @@ import type { RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from './choose-backend.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
-import { pullImageKey, pullModelKey } from './actions.ts';
 import type { Comparison } from './drift.ts';
-import type { Attempt, Attempts, Repairs, RunningAction } from './facts.ts';
+import type { Attempt, Attempts, Repairs } from './facts.ts';
 import type { SlotFacts, WorkloadFacts } from './slot-facts.ts';
 import type { Template } from './workload.ts';
 
@@ -50,8 +49,6 @@ export interface SlotView extends SlotFacts {
   readonly repairs: Repairs | undefined;
   /** Starts of this generation. */
   readonly startLog: NonNullable<Attempts['startLog']>;
-  /** The pulls under way of its image and of its model, by key; undefined if there are none. */
-  readonly pulls: ReadonlyMap<string, RunningAction> | undefined;
 }
 
 /** Throws where the provider of the slot does. */
@@ -83,7 +80,6 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
     failures: current?.failures ?? [],
     repairs: current?.repairs,
     startLog: current?.startLog ?? [],
-    pulls: pullsOf(facts),
   };
 }
 
@@ -91,14 +87,6 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
 export function viewWithoutTemplate(facts: SlotFacts, now: number, problem: string): SlotView {
   const circumstances = { ...facts.circumstances, templateOf: () => undefined };
   return { ...viewSlot({ ...facts, circumstances, judged: undefined }, now), templateProblem: problem };
-}
-
-function pullsOf({ slot, image, imagePull, modelPull }: SlotFacts): SlotView['pulls'] {
-  if (imagePull === undefined && modelPull === undefined) return undefined;
-  const pulls = new Map<string, RunningAction>();
-  if (image !== undefined && imagePull !== undefined) pulls.set(pullImageKey(image), imagePull);
-  if (modelPull !== undefined) pulls.set(pullModelKey(slot.spec.model.default), modelPull);
-  return pulls;
 }
 
 function viewWorkload(workload: WorkloadFacts, template: Template | undefined, { circumstances, slot, imageId }: SlotFacts): WorkloadView {

@@ -112,24 +112,20 @@ function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: strin
 }
 
 function clusterOf(spec: SlotSpec, { readyPath }: Provider, { pinnedBy }: ModelFacts, memoryBytes: number | undefined): ClusterWorkload {
-  const { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod } = spec.cluster;
+  const { startTimeoutMs, drainTimeoutMs } = spec.lifecycle;
   return {
+    ...spec.cluster,
+    serviceAccountName: spec.cluster.serviceAccountName,
     provider: spec.provider,
     backend: spec.backend,
     model: spec.model.default,
     ...(pinnedBy === undefined ? {} : { pinnedBy }),
-    replicas,
     ...devicesOf(spec.resources),
     gpus: spec.resources.gpus,
     memoryBytes,
     readyPath,
-    startTimeoutMs: spec.lifecycle.startTimeoutMs,
-    drainTimeoutMs: spec.lifecycle.drainTimeoutMs,
-    nodeSelector,
-    tolerations,
-    storage,
-    serviceAccountName,
-    pod,
+    startTimeoutMs,
+    drainTimeoutMs,
   };
 }
 

@@ -31,10 +31,7 @@ export function boardSlot(
   };
 }
 
-/**
- * Slots by the names that clients may send: a slot's own, the answering model, the wanted model, its aliases. A slot's
- * own name wins over the names of other slots.
- */
+/** Slots by the names that clients may send. A slot's own name wins over the names of other slots. */
 export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<string, readonly SlotName[]> {
   const names = new Map<string, SlotName[]>();
   const add = (key: string, slot: SlotName): void => {

@@ -26,9 +26,8 @@ interface ConditionFacts {
 }
 
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
-  const { unwanted, gate } = facts;
   const basic = { ready: ready(facts), reconciling: reconciling(facts), stalled: stalled(facts) };
-  const upToDate = deriveUpToDate({ ...basic, unwanted, gate, template: facts.view.template });
+  const upToDate = deriveUpToDate(basic, facts);
   return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts)];
 }
 
@@ -155,28 +154,21 @@ function driftDetected({ view }: ConditionFacts): ConditionInput {
   return condition('DriftDetected', 'True', describeAltered({ drift }, view));
 }
 
-interface UpToDateFacts {
-  readonly ready: ConditionInput;
-  readonly reconciling: ConditionInput;
-  readonly stalled: ConditionInput;
-  /** Why the slot should not run now; undefined where it should. */
-  readonly unwanted: Finding | undefined;
-  readonly gate: Gate | undefined;
-  readonly template: SlotView['template'];
-}
-
 /**
  * The condition `UpToDate`: the answering server matches the newest spec. Derived from the other conditions, so waiting
  * for this one alone is enough: it is true only if nothing is stalled or under way, and the slot answers or rests on
  * purpose. Pure.
  */
-function deriveUpToDate({ ready, reconciling, stalled, unwanted, gate, template }: UpToDateFacts): ConditionInput {
+function deriveUpToDate(
+  { ready, reconciling, stalled }: Readonly<Record<'ready' | 'reconciling' | 'stalled', ConditionInput>>,
+  { unwanted, gate, view }: ConditionFacts,
+): ConditionInput {
   if (stalled.status === 'True') return condition('UpToDate', 'False', stalled);
   if (ready.status === 'Unknown') return condition('UpToDate', 'Unknown', ready);
   if (ready.status === 'True') {
     // `PreviousServes` says more than the progress of the replacement.
     if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready.reason === 'PreviousServes' ? ready : reconciling);
-    const unknown = isMemoryUnknown(template) ? `; ${MEMORY_UNKNOWN}` : '';
+    const unknown = isMemoryUnknown(view.template) ? `; ${MEMORY_UNKNOWN}` : '';
     return condition('UpToDate', 'True', { reason: 'SpecInForce', message: `The newest spec is in force${unknown}` });
   }
   if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready);

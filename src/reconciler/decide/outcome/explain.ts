@@ -82,46 +82,40 @@ export const beginText = (action: Action): string => `${capitalized(verbPhrase(a
 /** Timeline text when an action has succeeded: `Started "svc-slot-primary" … on port 18080`. */
 export const doneText = (action: Action): string => capitalized(verbPhrase(action, 'ed'));
 
-type Tense = keyof (typeof VERBS)['pull'];
+type Tense = 'ing' | 'ed' | undefined;
 
-const VERBS = {
-  pull: { now: 'pull', ing: 'pulling', ed: 'pulled' },
-  cancel: { now: 'cancel', ing: 'cancelling', ed: 'cancelled' },
-  probe: { now: 'probe', ing: 'probing', ed: 'probed' },
-  count: { now: 'count', ing: 'counting', ed: 'counted' },
-  stop: { now: 'stop', ing: 'stopping', ed: 'stopped' },
-  start: { now: 'start', ing: 'starting', ed: 'started' },
-  repair: { now: 'repair', ing: 'repairing', ed: 'repaired' },
-  update: { now: 'update', ing: 'updating', ed: 'updated' },
-} as const;
+/** Stems to which an ending is added, where they are not the verb itself. */
+const STEMS: Readonly<Record<string, string>> = { cancel: 'cancell', probe: 'prob', stop: 'stopp', update: 'updat' };
 
-function verbPhrase(action: Action, tense: Tense = 'now'): string {
+const inTense = (verb: string, tense: Tense): string => (tense === undefined ? verb : `${STEMS[verb] ?? verb}${tense}`);
+
+function verbPhrase(action: Action, tense?: Tense): string {
   switch (action.name) {
     case 'pullImage':
-      return `${VERBS.pull[tense]} image "${action.args.image.reference}"`;
+      return `${inTense('pull', tense)} image "${action.args.image.reference}"`;
     case 'pullModel':
-      return `${VERBS.pull[tense]} model "${action.args.model}"`;
+      return `${inTense('pull', tense)} model "${action.args.model}"`;
     case 'cancelPull':
-      return `${VERBS.cancel[tense]} "${action.args.key}"`;
+      return `${inTense('cancel', tense)} "${action.args.key}"`;
     case 'apply':
       return applyText(action.args, tense);
     case 'probe':
-      return `${VERBS.probe[tense]} "${action.args.workload}"`;
+      return `${inTense('probe', tense)} "${action.args.workload}"`;
     case 'noteCrash':
-      return `${VERBS.count[tense]} the crash of "${action.args.workload}"`;
+      return `${inTense('count', tense)} the crash of "${action.args.workload}"`;
     case 'stop':
-      return `${VERBS.stop[tense]} "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
+      return `${inTense('stop', tense)} "${action.args.workload}"${action.args.abort ? ', ending its requests' : ''}`;
     default:
       return action satisfies never;
   }
 }
 
 function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], tense: Tense): string {
-  if (updatesInPlace !== undefined) return `${VERBS[updatesInPlace.altered ? 'repair' : 'update'][tense]} "${workload.name}" in place`;
+  if (updatesInPlace !== undefined) return `${inTense(updatesInPlace.altered ? 'repair' : 'update', tense)} "${workload.name}" in place`;
   const { cluster, port } = workload;
   const where =
     cluster === undefined ? `on port ${port.host}` : `in ${cluster.replicas} ${cluster.replicas === 1 ? 'replica' : 'replicas'}`;
-  return `${VERBS.start[tense]} "${workload.name}" with model "${origin.model.id}" ${where}`;
+  return `${inTense('start', tense)} "${workload.name}" with model "${origin.model.id}" ${where}`;
 }
 
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

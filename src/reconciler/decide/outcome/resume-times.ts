@@ -8,17 +8,12 @@ export interface EarlierStatus {
   readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'lastTransitionAt'>[];
 }
 
-interface Times {
-  readonly state: SlotState;
-  readonly since: number;
+interface Times extends EarlierStatus {
   readonly conditions: readonly Condition[];
 }
 
 /** What this controller published of a slot last. */
-interface Before {
-  readonly decision: { readonly state: SlotState };
-  readonly conditions: EarlierStatus['conditions'];
-}
+type Before = Pick<EarlierStatus, 'conditions'> & { readonly decision: Pick<EarlierStatus, 'state'> };
 
 /**
  * Gives the times back to what became again as it was. A time in the future means that the clock was set back since; it
@@ -48,10 +43,7 @@ export function hasResumed(conditions: readonly Condition[], earlier: EarlierSta
   return statusOf(conditions) === statusOf(earlier.conditions);
 }
 
-/**
- * The worst of what happened in a pass; for metrics. The slots were `readable`, the runtime was `reachable`, and the
- * plan, which broke no rule, was `accepted`.
- */
+/** The worst of what happened in a pass; for metrics. `accepted`: the plan broke no rule. */
 export function passResult({ readable, reachable, accepted }: Readonly<Record<'readable' | 'reachable' | 'accepted', boolean>>) {
   if (!accepted) return 'refused';
   if (!reachable) return 'unreachable';

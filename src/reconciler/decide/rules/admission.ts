@@ -26,11 +26,7 @@ export function admissionOf(view: SlotView, { starting, unprobed }: Roles, targe
   const mayCome = starting !== undefined || unprobed !== undefined;
   if (stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome)) return refuseStalled(view.slot.name, stuck);
   if (stuck?.kind === 'waiting' && !mayCome && FETCHES.has(stuck.reason)) {
-    return {
-      kind: 'refuse',
-      code: 'slot.loading',
-      message: `Slot "${view.slot.name}" cannot load: ${hideHostText(stuck.message)}; it is tried again`,
-    };
+    return refuse('slot.loading', `Slot "${view.slot.name}" cannot load: ${hideHostText(stuck.message)}; it is tried again`);
   }
   return stuck === undefined ? { kind: 'park' } : { kind: 'park', because: hideHostText(stuck.message) };
 }
@@ -43,23 +39,20 @@ const FETCHES: ReadonlySet<string> = new Set(['ModelPullFailed', 'ImagePullFaile
  * demand and is scaled to zero waits for an autoscaler, which must see requests wait to scale it up.
  */
 export function refuseForever({ spec, slot: { name }, network }: SlotView): Admission | undefined {
-  if (!spec.enabled) {
-    return { kind: 'refuse', code: 'slot.disabled', message: `Slot "${name}" is off; load it with "svcctl slot load ${name}"` };
-  }
+  if (!spec.enabled) return refuse('slot.disabled', `Slot "${name}" is off; load it with "svcctl slot load ${name}"`);
   if (network !== 'pods' || spec.cluster.replicas > 0 || spec.load === 'on-demand') return undefined;
   const message = `Slot "${name}" has no replicas, and with "load" set to "always" requests do not wait for them; set "replicas" to 1 or more`;
-  return { kind: 'refuse', code: 'slot.disabled', message };
+  return refuse('slot.disabled', message);
+}
+
+function refuse(code: Extract<Admission, { kind: 'refuse' }>['code'], message: string): Admission {
+  return { kind: 'refuse', code, message };
 }
 
 /** Refuses the requests of a stalled slot, as waiting would not help them. Clients of models see no logs and paths. */
 export function refuseStalled(name: SlotName, { reason, message: found }: Finding): Admission {
   const message = hideHostText(found);
-  if (reason === 'InsufficientMemory') {
-    return {
-      kind: 'refuse',
-      code: 'slot.insufficient_memory',
-      message: `Not enough memory for slot "${name}": ${message}; free memory, or lower its needs`,
-    };
-  }
-  return { kind: 'refuse', code: 'slot.stalled', message: `Slot "${name}" is stalled: ${message}` };
+  if (reason === 'InsufficientMemory')
+    return refuse('slot.insufficient_memory', `Not enough memory for slot "${name}": ${message}; free memory, or lower its needs`);
+  return refuse('slot.stalled', `Slot "${name}" is stalled: ${message}`);
 }

@@ -1,7 +1,4 @@
-/**
- * Hands out ports and memory to the slots of one plan. An allocation is a value: what the plan of one slot takes is
- * missing from the allocation that the next slot is planned with. Pure.
- */
+/** Hands out ports and memory: what the plan of one slot takes is missing from the allocation of the next. Pure. */
 import type { Action } from '../facts/actions.ts';
 import type { Desired, Observed } from '../facts/facts.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';

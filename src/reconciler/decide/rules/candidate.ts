@@ -18,7 +18,7 @@ import type { DesiredSlot } from '../../ports.ts';
 import type { SlotMemory } from './allocator.ts';
 import { devicesGiven, placementVariables } from '../facts/drift.ts';
 import { findGates, type Gate } from './gates.ts';
-import { turnOf, placeMemory, type Turn, type PlacementQuestion } from './memory-turns.ts';
+import { turnOf, placeMemory, type PlacementQuestion } from './memory-turns.ts';
 import { correctDemand } from '../facts/measured-memory.ts';
 import type { MemoryClaim } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
@@ -87,15 +87,15 @@ function makeClaim(
   view: SlotView,
   { needs, present, incumbent }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[]; readonly incumbent: boolean },
 ): MemoryClaim {
+  const { spec, inFlight, waiting, waitingSince, lastActiveAt = 0, workloads, now } = view;
+  const request = { busy: inFlight > 0 || waiting > 0, incumbent, waitingSince, lastActiveAt };
+  const { probe, seenAt: startedAt } = workloads.find(({ alive, known }) => alive && known.probe?.passed === true)?.known ?? {};
   return {
+    ...request,
     slot: view.slot.name,
-    priority: view.spec.priority,
-    turn: findTurn(view, incumbent),
-    busy: view.inFlight > 0 || view.waiting > 0,
-    incumbent,
-    waitingSince: view.waitingSince,
+    priority: spec.priority,
+    turn: turnOf({ ...request, onDemand: spec.load === 'on-demand', passingSince: probe?.since, startedAt, now }),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
-    lastActiveAt: view.lastActiveAt ?? 0,
     estimatedBytes: view.template === undefined || needs.demand === view.template.memory ? undefined : view.template.memoryBytes,
     held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),
     needs,
@@ -106,20 +106,6 @@ function makeClaim(
 function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): PoolBytes {
   const held = present.reduce(mostBytes, NO_BYTES);
   return placeMemory(needs, (id) => held[id] ?? 0);
-}
-
-function findTurn({ spec, inFlight, waiting, waitingSince, workloads, lastActiveAt, now }: SlotView, incumbent: boolean): Turn {
-  const passing = workloads.find(({ alive, known }) => alive && known.probe?.passed === true);
-  return turnOf({
-    onDemand: spec.load === 'on-demand',
-    busy: inFlight > 0 || waiting > 0,
-    incumbent,
-    waitingSince,
-    passingSince: passing?.known.probe?.since,
-    startedAt: passing?.known.seenAt,
-    lastActiveAt: lastActiveAt ?? 0,
-    now,
-  });
 }
 
 /** The memory of a slot, once it is known what it gets. */

@@ -10,6 +10,7 @@
  * Pure.
  */
 import { quoteOutput, type Finding } from '../../../schema/words/failure.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { HOST, type MemoryPool, type MemoryVerdict, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
@@ -22,39 +23,19 @@ export type Gate = Finding &
     | { readonly kind: 'pulling'; readonly what: 'image' | 'model' }
   );
 
-/** The most serious one first. */
-export const findGates = (view: SlotView): readonly Gate[] => GATES.flatMap((find) => find(view) ?? []);
+/** Undefined without a message. */
+function stalled(reason: Reason, message: string | undefined): Gate | undefined {
+  return message === undefined ? undefined : { kind: 'stalled', reason, message };
+}
 
-const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
-  providerMissing,
-  deviceMissing,
-  imageUnknown,
-  modelMissing,
-  licenseNotAccepted,
-  modelOfAnother,
-  modelUnsuitable,
-  deviceTooSmall,
-  templateBroken,
-  failedFinally,
-  answersNonsense,
-  argumentsRefused,
-  crashLooping,
-  backingOff,
-  startingAgain,
-  modelNotLookedUp,
-  imageNotPresent,
-  modelNotPresent,
-];
+const stalledBy = (finding: Finding | undefined): Gate | undefined => finding && stalled(finding.reason, finding.message);
 
 function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
-  const message = `Provider "${spec.provider}" is not part of this installation; use another one`;
-  return { kind: 'stalled', reason: 'ProviderMissing', message };
+  return stalled('ProviderMissing', `Provider "${spec.provider}" is not part of this installation; use another one`);
 }
 
-function deviceMissing({ backendMissing }: SlotView): Gate | undefined {
-  return backendMissing === undefined ? undefined : { kind: 'stalled', ...backendMissing };
-}
+const deviceMissing = ({ backendMissing }: SlotView): Gate | undefined => stalledBy(backendMissing);
 
 function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
@@ -63,17 +44,15 @@ function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | un
     network === 'pods'
       ? `build it from "toolboxes" of the sources, push it to a registry of the nodes ("podman push --digestfile digest IMAGE"), and set "toolboxes.${provider}.${backend}" of the chart to this image and digest`
       : `build it with "svcctl toolbox build ${provider} ${backend}", or name one in "toolboxes.toml"`;
-  const message = `No toolbox image is published for provider "${provider}" with backend "${backend}"; ${fix}`;
-  return { kind: 'stalled', reason: 'ImageUnknown', message };
+  return stalled('ImageUnknown', `No toolbox image is published for provider "${provider}" with backend "${backend}"; ${fix}`);
 }
 
 function modelMissing({ model }: SlotView): Gate | undefined {
-  return model?.kind === 'missing' ? { kind: 'stalled', reason: 'ModelMissing', message: model.message } : undefined;
+  return stalled('ModelMissing', model?.kind === 'missing' ? model.message : undefined);
 }
 
 function licenseNotAccepted({ model }: SlotView): Gate | undefined {
-  const message = model?.kind === 'pullable' ? model.refusal : undefined;
-  return message === undefined ? undefined : { kind: 'stalled', reason: 'LicenseNotAccepted', message };
+  return stalled('LicenseNotAccepted', model?.kind === 'pullable' ? model.refusal : undefined);
 }
 
 /** Its server could not load the model. */
@@ -81,31 +60,25 @@ function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
   const owner = model?.kind === 'present' ? model.facts.provider : undefined;
   if (owner === undefined || owner === spec.provider) return undefined;
   const message = `"${spec.model.default}" is no model of provider "${spec.provider}"; set "provider" to "${owner}", or choose another model`;
-  return { kind: 'stalled', reason: 'ModelUnusable', message };
+  return stalled('ModelUnusable', message);
 }
 
 /** A server would start, and answer with nonsense. */
-function modelUnsuitable({ template }: SlotView): Gate | undefined {
-  const message = template?.objection;
-  return message === undefined ? undefined : { kind: 'stalled', reason: 'ModelUnsuitable', message };
-}
+const modelUnsuitable = ({ template }: SlotView): Gate | undefined => stalled('ModelUnsuitable', template?.objection);
 
 /** With less, its server would fail at the first request. */
 function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate | undefined {
-  const finding = tooSmallFor(spec.model.default, template?.leastDeviceBytes, largestDeviceBytes);
-  return finding === undefined ? undefined : { kind: 'stalled', ...finding };
+  return stalledBy(tooSmallFor(spec.model.default, template?.leastDeviceBytes, largestDeviceBytes));
 }
 
 function templateBroken({ templateProblem, spec }: SlotView): Gate | undefined {
   if (templateProblem === undefined) return undefined;
-  const message = `Provider "${spec.provider}" cannot say how to run the slot: ${templateProblem}; report this as a bug`;
-  return { kind: 'stalled', reason: 'InternalError', message };
+  return stalled('InternalError', `Provider "${spec.provider}" cannot say how to run the slot: ${templateProblem}; report this as a bug`);
 }
 
 /** An attempt failed in a way that trying again does not change. */
 export function failedFinally({ failures, imagePresent, model }: SlotView): Gate | undefined {
-  const failure = finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' });
-  return failure === undefined ? undefined : { kind: 'stalled', reason: failure.reason, message: failure.message };
+  return stalledBy(finalFailure(failures, { image: imagePresent, model: model?.kind === 'present' }));
 }
 
 /** A second start rules out a fluke. More would load the model again and again for the same answer. */
@@ -116,7 +89,7 @@ function answersNonsense({ failures, slot, leads }: SlotView): Gate | undefined 
   const last = answers.at(-1);
   if (!leads || last === undefined || answers.length < NONSENSE_LIMIT) return undefined;
   const message = `${last.failure.message}; pull the model again or choose another model or backend, then run "svcctl slot restart ${slot.name}"`;
-  return { kind: 'stalled', reason: 'ModelAnswersNonsense', message };
+  return stalled('ModelAnswersNonsense', message);
 }
 
 /** How much of a log line a message quotes. */
@@ -130,11 +103,7 @@ function argumentsRefused({ failures, leads }: SlotView): Gate | undefined {
   const line = last?.kind === 'crash' ? last.logTail?.findLast(({ text }) => REFUSED_ARGUMENT.test(text)) : undefined;
   if (line === undefined || !leads) return undefined;
   const quoted = quoteOutput('last log line', line.text.slice(0, QUOTED_CHARACTERS));
-  return {
-    kind: 'stalled',
-    reason: 'StartFailed',
-    message: `The server refuses its arguments; correct "model.args" of the slot; ${quoted}`,
-  };
+  return stalled('StartFailed', `The server refuses its arguments; correct "model.args" of the slot; ${quoted}`);
 }
 
 /** A follower counts crashes only to have the count when it becomes the leader. */
@@ -146,7 +115,7 @@ export function crashLooping({ failures, slot, leads, network }: SlotView): Gate
   const often = `${CRASH_LIMIT} times within ${CRASH_WINDOW_MS / 60_000} minutes`;
   const edit = network === 'pods' ? 'edit more of the slot than "replicas"' : 'edit the slot';
   const message = `Failed ${often}: ${last?.failure.message ?? ''}${logged}; ${edit} or run "svcctl slot restart ${slot.name}"`;
-  return { kind: 'stalled', reason: 'CrashLoop', message };
+  return stalled('CrashLoop', message);
 }
 
 function backingOff({ failures, workloads, now }: SlotView): Gate | undefined {
@@ -187,6 +156,30 @@ function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
   const size = model.sizeBytes === undefined ? '' : ` (${formatSize(model.sizeBytes)})`;
   return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not present` };
 }
+
+const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
+  providerMissing,
+  deviceMissing,
+  imageUnknown,
+  modelMissing,
+  licenseNotAccepted,
+  modelOfAnother,
+  modelUnsuitable,
+  deviceTooSmall,
+  templateBroken,
+  failedFinally,
+  answersNonsense,
+  argumentsRefused,
+  crashLooping,
+  backingOff,
+  startingAgain,
+  modelNotLookedUp,
+  imageNotPresent,
+  modelNotPresent,
+];
+
+/** The most serious one first. */
+export const findGates = (view: SlotView): readonly Gate[] => GATES.flatMap((find) => find(view) ?? []);
 
 /** Undefined where the slot may have its memory. */
 export function insufficientMemory(verdict: MemoryVerdict | undefined): Gate | undefined {

@@ -40,16 +40,12 @@ const PAUSE = 1 / 4;
 /** Requests that have waited for so long come before those of higher priority. */
 const OVERDUE_MS = 30_000;
 
-interface TurnFacts {
+interface TurnFacts extends Pick<MemoryRequest, 'busy' | 'incumbent' | 'waitingSince' | 'lastActiveAt'> {
   readonly onDemand: boolean;
-  readonly busy: boolean;
-  readonly incumbent: boolean;
-  readonly waitingSince: number | undefined;
   /** Since when it passes its probes; undefined while it does not. Monotonic milliseconds. */
   readonly passingSince: number | undefined;
   /** When its workload was started, or first seen. */
   readonly startedAt: number | undefined;
-  readonly lastActiveAt: number;
   readonly now: number;
 }
 

@@ -63,6 +63,16 @@ interface Share {
   readonly reserved: Readonly<Record<PoolId, SlotName>>;
 }
 
+const NOTHING_GIVEN: Share = {
+  pools: new Map(),
+  running: NO_BYTES,
+  ahead: {},
+  used: NO_BYTES,
+  firm: NO_BYTES,
+  beside: false,
+  reserved: {},
+};
+
 /** More names than this would not be read. */
 const MOST_NAMES = 10;
 
@@ -76,15 +86,8 @@ const MOST_NAMES = 10;
  */
 export function shareMemory(claims: readonly MemoryClaim[], pools: readonly MemoryPool[], last?: MemoryShares): MemoryShares {
   if (pools.every(({ budgetBytes }) => budgetBytes === undefined)) return admitAll(claims, last);
-  let share: Share = {
-    pools: new Map(pools.map((pool) => [pool.id, pool])),
-    running: sumBytes(claims.map(({ held }) => held ?? NO_BYTES)),
-    ahead: {},
-    used: NO_BYTES,
-    firm: NO_BYTES,
-    beside: false,
-    reserved: {},
-  };
+  const running = sumBytes(claims.map(({ held }) => held ?? NO_BYTES));
+  let share: Share = { ...NOTHING_GIVEN, pools: new Map(pools.map((pool) => [pool.id, pool])), running };
   const turns: ShareTurn[] = [];
   for (const [index, claim] of inOrder(
     claims,
@@ -253,29 +256,14 @@ function admitAll(claims: readonly MemoryClaim[], last: MemoryShares | undefined
   const verdicts = new Map<SlotName, MemoryVerdict>();
   const ofSize = new Map<number, MemoryVerdict>();
   const placements: PoolBytes[] = [];
-  for (const { slot, held, needs } of claims) {
-    const placement = held ?? placeMemory(needs, UNLIMITED);
+  for (const claim of claims) {
+    const placement = claim.held ?? placeMemory(claim.needs, UNLIMITED);
     const bytes = totalBytes(placement);
-    const verdict = ofSize.get(bytes) ?? reuse(last?.verdicts.get(slot), admittedAs(placement, bytes));
+    const admitted = () => ({ ...decide({ ...claim, estimatedBytes: undefined }, NOTHING_GIVEN), candidates: NO_CANDIDATES });
+    const verdict = ofSize.get(bytes) ?? reuse(last?.verdicts.get(claim.slot), admitted());
     ofSize.set(bytes, verdict);
-    verdicts.set(slot, verdict);
+    verdicts.set(claim.slot, verdict);
     placements.push(placement);
   }
   return { verdicts, admitted: sumBytes(placements), changesAt: undefined, turns: [], candidates: NO_CANDIDATES };
-}
-
-function admittedAs(placement: PoolBytes, bytes: number): MemoryVerdict {
-  return {
-    admitted: true,
-    mayWait: false,
-    bytes,
-    placement,
-    pool: HOST,
-    neededBytes: placement[HOST] ?? 0,
-    budgetBytes: undefined,
-    othersBytes: 0,
-    aheadBytes: 0,
-    ahead: [],
-    candidates: NO_CANDIDATES,
-  };
 }

@@ -1,7 +1,4 @@
-/**
- * What is corrected without a new workload, where the runtime can do so: a workload that somebody altered, and one that
- * an edit changes in place. It serves in the meantime. Pure.
- */
+/** Corrections without a new workload: of one that was altered, and of one that an edit changes in place. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { HOST } from '../facts/memory-pools.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';

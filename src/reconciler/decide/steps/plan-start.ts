@@ -1,11 +1,12 @@
 /** The start of a workload, what is pulled for slots, and which pulls are cancelled. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import { keyOfAction, type Action } from '../facts/actions.ts';
+import { isPull, keyOfAction, type Action, type Pull } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
 import type { Allocation, SlotMemory } from '../rules/allocator.ts';
 import type { Gate } from '../rules/gates.ts';
-import type { Observed } from '../facts/facts.ts';
+import type { Observed, RunningAction } from '../facts/facts.ts';
+import type { Progress } from '../../ports.ts';
 
 /** Either the action, or why there is none after all. */
 export function planStart(
@@ -31,29 +32,28 @@ export function planStart(
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }
 
-type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
-
 interface Pulls {
   readonly actions: readonly Action[];
   /** A pull for the slot is running, or starts now. */
   readonly pulling: boolean;
   /** Keys of all pulls that the slot needs: running, starting or delayed. */
   readonly waitsFor: readonly string[];
+  readonly progress: Progress | undefined;
 }
 
 /** Pulls start only where nothing else prevents the slot from starting. */
 export function planPulls(view: SlotView, gates: readonly Gate[]): Pulls {
   const needed = gates.flatMap((gate) => pullFor(gate, view) ?? []);
-  const waitsFor = needed.map(keyOfAction);
   const due = gates.every(({ kind }) => kind === 'pulling');
   return {
-    actions: due ? needed.filter((pull) => view.pulls?.has(keyOfAction(pull)) !== true) : [],
-    pulling: waitsFor.some((key) => due || view.pulls?.has(key) === true),
-    waitsFor,
+    actions: due ? needed.filter(({ running }) => running === undefined).map(({ pull }) => pull) : [],
+    pulling: needed.some(({ running }) => due || running !== undefined),
+    waitsFor: needed.map(({ pull }) => keyOfAction(pull)),
+    progress: needed.map(({ running }) => running?.progress).find((progress) => progress !== undefined),
   };
 }
 
-export const NO_PULLS: Pulls = { actions: [], pulling: false, waitsFor: [] };
+export const NO_PULLS: Pulls = { actions: [], pulling: false, waitsFor: [], progress: undefined };
 
 /** Cancels running pulls that no slot waits for. */
 export function cancelPulls({ running }: Observed, wanted: ReadonlySet<string>): readonly Action[] {
@@ -76,10 +76,11 @@ export function sharePulls(actions: readonly Action[]): readonly Action[] {
   });
 }
 
-function pullFor(gate: Gate, { image, spec, slot }: SlotView): Pull | undefined {
+function pullFor(gate: Gate, { image, spec, slot: { name: slot }, imagePull, modelPull }: SlotView): Needed | undefined {
   if (gate.kind !== 'pulling') return undefined;
-  if (gate.what === 'model') return { name: 'pullModel', slot: slot.name, because: gate, args: { model: spec.model.default } };
-  return image === undefined ? undefined : { name: 'pullImage', slot: slot.name, because: gate, args: { image } };
+  const model = spec.model.default;
+  if (gate.what === 'model') return { pull: { name: 'pullModel', slot, because: gate, args: { model } }, running: modelPull };
+  return image && { pull: { name: 'pullImage', slot, because: gate, args: { image } }, running: imagePull };
 }
 
-const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';
+type Needed = Readonly<{ pull: Pull; running: RunningAction | undefined }>;

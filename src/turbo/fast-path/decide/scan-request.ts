@@ -1,7 +1,4 @@
-/**
- * Parses the head of an ordinary request. This may refuse too much and never too little: a request that it reads must
- * mean the same to Node. Pure.
- */
+/** Parses the head of an ordinary request. What it reads must mean the same to Node; it may refuse too much. Pure. */
 
 export interface ScannedRequest {
   readonly kind: 'request';

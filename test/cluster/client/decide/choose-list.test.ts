@@ -2,11 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import { afterFailedList, chooseList, isNewest, type ListNeeds, type ListWay } from '../../../../src/cluster/client/decide/choose-list.ts';
 import type { Reason } from '../../../../src/schema/status/reasons.ts';
 
-const STREAMED_NEWEST: ListWay = { kind: 'streamed', from: undefined };
-const STREAMED: ListWay = { kind: 'streamed', from: '7' };
-const CACHED: ListWay = { kind: 'cached', notOlderThan: '7' };
-const ANY: ListWay = { kind: 'cached', notOlderThan: '0' };
-const NEWEST: ListWay = { kind: 'newest' };
+const STREAMED_NEWEST: ListWay = { streamed: true, notOlderThan: undefined };
+const STREAMED: ListWay = { streamed: true, notOlderThan: '7' };
+const CACHED: ListWay = { streamed: false, notOlderThan: '7' };
+const ANY: ListWay = { streamed: false, notOlderThan: '0' };
+const NEWEST: ListWay = { streamed: false, notOlderThan: undefined };
 
 describe('chooseList()', () => {
   test.each<[string, ListNeeds, ListWay]>([
