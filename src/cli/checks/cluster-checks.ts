@@ -90,10 +90,13 @@ async function checkLeader(cluster: ClusterAccess): Promise<Check> {
   return ok('service', `The leader is "${holderIdentity}"`);
 }
 
+const isList = ({ status, body }: { readonly status: number; readonly body: unknown }): boolean =>
+  status === 200 && Array.isArray(valueAt(body, 'items'));
+
 async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
   const { namespace } = cluster;
   const answer = await query(cluster, `/api/v1/namespaces/${namespace}/pods?labelSelector=${GATEWAYS}`);
-  if (answer.status !== 200) return ok('replicas', 'Not checked: these credentials may not list pods');
+  if (!isList(answer)) return ok('replicas', 'Not checked: these credentials may not list pods');
   const isReady = (pod: unknown): boolean =>
     tablesAt(pod, 'status', 'conditions').some(({ type, status }) => type === 'Ready' && status === 'True');
   const pods = tablesAt(answer.body, 'items');
@@ -108,7 +111,7 @@ async function checkReplicas(cluster: ClusterAccess): Promise<Check> {
 /** Counts the GPUs of device plugins and the nodes with labels for backends. */
 async function checkNodes(cluster: ClusterAccess): Promise<Check> {
   const answer = await query(cluster, '/api/v1/nodes');
-  if (answer.status !== 200) return ok('nodes', 'Not checked: these credentials may not list nodes');
+  if (!isList(answer)) return ok('nodes', 'Not checked: these credentials may not list nodes');
   const nodes = tablesAt(answer.body, 'items');
   const gpus = new Map<string, number>();
   const labels = new Map<string, number>();
