@@ -1,0 +1,111 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { hashText, mostInFlight, pickReplica, type Replica } from '../../../../src/gateway/route/decide/pick-replica.ts';
+
+interface Named extends Replica {
+  readonly name: string;
+}
+
+const replica = (name: string, inFlight = 0, pickedAt = 0): Named => ({ name, hash: hashText(name), inFlight, pickedAt });
+const address = (index: number): string => `10.244.${Math.floor(index / 250)}.${1 + (index % 250)}:8080`;
+const idle = (count: number): readonly Named[] => Array.from({ length: count }, (_, index) => replica(address(index)));
+const nameOf = (replicas: readonly Named[], conversation: string): string => pickReplica(replicas, conversation)?.name ?? '';
+const CONVERSATIONS = Array.from({ length: 600 }, (_, index) => `conversation ${index}`);
+
+describe('pickReplica()', () => {
+  const CASES: readonly (readonly [string, Parameters<typeof pickReplica<Named>>, string | undefined])[] = [
+    ['no replica', [[], 'x'], undefined],
+    ['no replica and no conversation', [[], undefined], undefined],
+    ['the only one, however busy', [[replica('a', 100)], 'x'], 'a'],
+    ['without a conversation, the one with the fewest requests', [[replica('a', 2), replica('b', 1)], undefined], 'b'],
+    ['without a conversation, of equal ones the one that waited longest', [[replica('a', 1, 8), replica('b', 1, 7)], undefined], 'b'],
+    ['the other one once the first has no room', [[replica('a', 9), replica('b', 0)], 'x'], 'b'],
+    ['the other one of two in the other order', [[replica('b', 0), replica('a', 9)], 'x'], 'b'],
+  ];
+  for (const [title, args, expected] of CASES)
+    test(title, () => {
+      expect(pickReplica(...args)?.name).toBe(expected);
+    });
+
+  test.each([
+    [0, 3, 1],
+    [1, 3, 1],
+    [2, 3, 2],
+    [5, 3, 3],
+    [29, 3, 13],
+    [0, 1, 2],
+    [99, 100, 2],
+  ])('of %i requests in flight on %i replicas, each has room for %i', (inFlight, replicas, most) => {
+    expect(mostInFlight(inFlight, replicas)).toBe(most);
+  });
+
+  test('does not depend on the order of replicas, which gateways may see differently', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 40 }), fc.string(), fc.nat(), (count, conversation, turn) => {
+        const replicas = idle(count);
+        const by = turn % count;
+        expect(nameOf([...replicas.slice(by), ...replicas.slice(0, by)].toReversed(), conversation)).toBe(nameOf(replicas, conversation));
+      }),
+    );
+  });
+
+  test('spreads conversations over the replicas evenly', () => {
+    for (const count of [2, 3, 7, 20]) {
+      const shares = new Map<string, number>();
+      const replicas = idle(count);
+      for (const each of CONVERSATIONS) shares.set(nameOf(replicas, each), (shares.get(nameOf(replicas, each)) ?? 0) + 1);
+      expect(shares.size).toBe(count);
+      const mean = CONVERSATIONS.length / count;
+      for (const share of shares.values()) expect(Math.abs(share - mean)).toBeLessThan(5 * Math.sqrt(mean));
+    }
+  });
+
+  test('moves only the share of a replica that comes or goes', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 12 }), fc.nat(), (count, which) => {
+        const all = idle(count);
+        const gone = all[which % count]?.name;
+        const left = all.filter(({ name }) => name !== gone);
+        let moved = 0;
+        for (const each of CONVERSATIONS) {
+          const before = nameOf(all, each);
+          if (before === gone) moved += 1;
+          else expect(nameOf(left, each)).toBe(before);
+        }
+        const share = CONVERSATIONS.length / count;
+        expect(Math.abs(moved - share)).toBeLessThan(6 * Math.sqrt(share));
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test('never fills a replica above 1.25 of the mean in whole requests, whatever comes and ends', () => {
+    const action = fc.record({ conversation: fc.nat({ max: 5 }), ends: fc.boolean(), which: fc.nat() });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 9 }), fc.array(action, { maxLength: 150 }), (count, actions) => {
+        const loads = Array.from({ length: count }, () => 0);
+        const held: number[] = [];
+        for (const { conversation, ends, which } of actions) {
+          if (ends) {
+            const [index] = held.splice(which % Math.max(1, held.length), 1);
+            if (index !== undefined) loads[index] = (loads[index] ?? 0) - 1;
+            continue;
+          }
+          const replicas = loads.map((inFlight, index) => ({ ...replica(address(index), inFlight), index }));
+          const picked = pickReplica(replicas, `c${conversation}`)?.index ?? -1;
+          loads[picked] = (loads[picked] ?? 0) + 1;
+          held.push(picked);
+          expect(loads[picked]).toBeLessThanOrEqual(Math.ceil((1.25 * held.length) / count));
+        }
+      }),
+    );
+  });
+
+  test('sends what a replica has no room for to one and the same other replica', () => {
+    for (const each of CONVERSATIONS.slice(0, 100)) {
+      const full = idle(5).map((one) => (one.name === nameOf(idle(5), each) ? { ...one, inFlight: 50 } : one));
+      const without = full.filter(({ inFlight }) => inFlight === 0);
+      expect(nameOf(full, each)).toBe(nameOf(without, each));
+    }
+  });
+});
