@@ -100,7 +100,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     return loads;
   }
 
-  function pickLoad(slot: RoutedSlot, avoid: Target | undefined, conversation: string | undefined): Load | undefined {
+  function pickLoad(slot: RoutedSlot, failed: readonly Target[], conversation: string | undefined): Load | undefined {
     const [first] = slot.targets;
     if (first === undefined) return undefined;
     if (slot.targets.length === 1) {
@@ -109,8 +109,9 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
       return only;
     }
     const loads = loadsOf(slot);
-    const others = avoid === undefined ? loads : loads.filter(({ target }) => !isSameTarget(target, avoid));
-    const load = pickReplica(others.length === 0 ? loads : others, conversation);
+    const tried = failed.flatMap((each) => loads.find(({ target }) => isSameTarget(each, target)) ?? []);
+    const untried = tried.length === 0 ? loads : loads.filter((load) => !tried.includes(load));
+    const load = pickReplica(untried, conversation) ?? tried[0];
     if (load !== undefined) load.pickedAt = picks += 1;
     return load;
   }
@@ -129,9 +130,12 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
   }
 
   return {
-    /** Picks a target (`pick-replica.ts`); `avoid` only if there is no other. `conversation`: what identifies it, if anything. */
-    acquire(slot: RoutedSlot, holder: Holder, avoid?: Target, conversation?: string): Hold | undefined {
-      const load = pickLoad(slot, avoid, conversation);
+    /**
+     * Picks a target (`pick-replica.ts`). `failed`: targets on which the request has failed, the last one at the end;
+     * they are picked only if there are no others, then the first one. `conversation`: what identifies it, if anything.
+     */
+    acquire(slot: RoutedSlot, holder: Holder, failed: readonly Target[] = [], conversation?: string): Hold | undefined {
+      const load = pickLoad(slot, failed, conversation);
       if (load === undefined) return undefined;
       const { entry, target } = load;
       const member = entry.holders.add(holder);
