@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { publish } from '../gateway/support/board-fixture.ts';
 import { startGateway, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
-import { CONVERSATIONS, converse, homesOf, newConversations, type LlamaServer } from '../support/conversations.ts';
+import { CONVERSATIONS, converse, homesOf, newConversations, SERVER_ARGS, type LlamaServer } from '../support/conversations.ts';
 import { freePort } from '../support/free-port.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { describeWithPodman } from '../support/require/require-podman.ts';
@@ -39,17 +39,7 @@ describeWithPodman('Conversations with several llama-servers', () => {
   async function start(): Promise<Running> {
     const port = await freePort();
     const program = path.join(await directoryOfLlamaServer(), 'llama-server');
-    const args = [
-      '--model',
-      path.join(directory, 'fox.gguf'),
-      '--host',
-      '127.0.0.1',
-      '--port',
-      String(port),
-      '--threads',
-      '1',
-      '--metrics',
-    ];
+    const args = ['--model', path.join(directory, 'fox.gguf'), '--host', '127.0.0.1', '--port', String(port), ...SERVER_ARGS];
     const server = { name: String(port), url: `http://127.0.0.1:${port}`, port, process: spawn(program, args, { stdio: 'ignore' }) };
     started.push(server);
     for (;;) {
@@ -74,13 +64,14 @@ describeWithPodman('Conversations with several llama-servers', () => {
   };
 
   test('compute their prompts on one server once', async () => {
-    ofOne = (await converse(newConversations('one'), gateways(), offer([await start()]))).computedTokens;
+    const servers = offer([await start()]);
+    ofOne = (await converse(newConversations('one', servers), gateways(), servers)).computedTokens;
     expect(ofOne).toBeGreaterThan(0);
   }, 180_000);
 
   test('compute hardly more on three servers, of which none has more than its share of the load', async () => {
     const servers = offer(await Promise.all([start(), start(), start()]));
-    const { atHome, hottest, computedTokens, loads } = await converse(newConversations('all'), gateways(), servers);
+    const { atHome, hottest, computedTokens, loads } = await converse(newConversations('all', servers), gateways(), servers);
     process.stdout.write(`${JSON.stringify({ atHome, hottest, loads, computedTokens, ofOne })}\n`);
     expect(atHome).toBeGreaterThanOrEqual(0.9);
     expect(hottest).toBeLessThanOrEqual(1.25);
@@ -88,7 +79,7 @@ describeWithPodman('Conversations with several llama-servers', () => {
   }, 240_000);
 
   test('move only with the server that is killed or added', async () => {
-    const conversations = newConversations('moves');
+    const conversations = newConversations('moves', started.slice(1));
     const [, gone, ...kept] = started;
     if (gone === undefined) throw new Error('No server');
     const before = await homesOf(conversations, gateways(), started.slice(1));

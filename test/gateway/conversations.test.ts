@@ -68,7 +68,7 @@ describe('Conversations with several replicas', () => {
     const narrower = homesOf(await converse());
     for (const [index, home] of wider.entries()) if (home !== 0) expect(narrower[index]).toBe(home);
     expect(narrower).not.toContain(0);
-  });
+  }, 120_000);
 
   test('follow a name that the client gives them', async () => {
     offer(replicas);

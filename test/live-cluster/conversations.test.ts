@@ -1,14 +1,11 @@
 /** Conversations with three llama-server pods through two gateways: their turns meet the pod whose cache has the turns before. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { CONVERSATIONS, converse, homesOf, newConversations, type LlamaServer } from '../support/conversations.ts';
+import { CONVERSATIONS, converse, homesOf, newConversations, SERVER_ARGS, type LlamaServer } from '../support/conversations.ts';
 import { demoSlot, install, isReady, type Installation } from '../support/live-cluster/cluster.ts';
 import { eventually, gatewaysOf, slotPods } from '../support/live-cluster/cluster-replicas.ts';
 import { describeWithCluster } from '../support/require/require-cluster.ts';
 
-const SLOT = demoSlot('primary', 'demo-fox', '  replicas: 1\n').replace(
-  'args: ["--threads", "1"]',
-  'args: ["--threads", "1", "--metrics"]',
-);
+const SLOT = demoSlot('primary', 'demo-fox').replace('["--threads", "1"]', JSON.stringify(SERVER_ARGS));
 
 describeWithCluster('Conversations with several pods', () => {
   let svc: Installation;
@@ -43,12 +40,14 @@ describeWithCluster('Conversations with several pods', () => {
   }
 
   test('compute their prompts on one pod once', async () => {
-    ofOne = (await converse(newConversations('one'), gateways, await pods())).computedTokens;
+    const one = await pods();
+    ofOne = (await converse(newConversations('one', one), gateways, one)).computedTokens;
     expect(ofOne).toBeGreaterThan(0);
   }, 180_000);
 
   test('compute hardly more on three pods, of which none has more than its share of the load', async () => {
-    const { atHome, hottest, computedTokens, loads } = await converse(newConversations('all'), gateways, await scaleTo(3));
+    const three = await scaleTo(3);
+    const { atHome, hottest, computedTokens, loads } = await converse(newConversations('all', three), gateways, three);
     process.stdout.write(`${JSON.stringify({ atHome, hottest, loads, computedTokens, ofOne })}\n`);
     expect(atHome).toBeGreaterThanOrEqual(0.9);
     expect(hottest).toBeLessThanOrEqual(1.25);
@@ -56,8 +55,9 @@ describeWithCluster('Conversations with several pods', () => {
   }, 240_000);
 
   test('move only with the pod that goes or comes', async () => {
-    const conversations = newConversations('moves');
-    const before = await homesOf(conversations, gateways, await pods());
+    const three = await pods();
+    const conversations = newConversations('moves', three);
+    const before = await homesOf(conversations, gateways, three);
     const left = await scaleTo(2);
     const names = left.map(({ name }) => name);
     const after = await homesOf(conversations, gateways, left);

@@ -34,6 +34,8 @@ export interface HoldDeps {
 
 /** Workloads to remember, so that the last use of an idle one stays known while it is off the board. */
 const REMEMBERED = 4096;
+/** The latest 200 requests of a slot say how even its load is. */
+const KEPT_SHARE = 0.995;
 
 interface Entry {
   readonly slot: SlotName;
@@ -51,6 +53,7 @@ interface Load {
   inFlight: number;
   /** Sequence number of its last pick among several targets; 0 before. */
   pickedAt: number;
+  recent: number;
 }
 
 interface SlotLoad {
@@ -85,7 +88,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     const entry = entryOf(slot, target.workload);
     const known = entry.loads.find((load) => isSameTarget(load.target, target));
     if (known !== undefined) return known;
-    const load: Load = { target, entry, hash: hashText(authorityOf(target.endpoint)), inFlight: 0, pickedAt: 0 };
+    const load: Load = { target, entry, hash: hashText(authorityOf(target.endpoint)), inFlight: 0, pickedAt: 0, recent: 0 };
     entry.loads = [...entry.loads, load];
     return load;
   }
@@ -112,7 +115,10 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     const tried = failed.flatMap((each) => loads.find(({ target }) => isSameTarget(each, target)) ?? []);
     const untried = tried.length === 0 ? loads : loads.filter((load) => !tried.includes(load));
     const load = pickReplica(untried, conversation) ?? tried[0];
-    if (load !== undefined) load.pickedAt = picks += 1;
+    if (load === undefined) return undefined;
+    load.pickedAt = picks += 1;
+    for (const each of loads) each.recent *= KEPT_SHARE;
+    load.recent += 1;
     return load;
   }
 

@@ -57,7 +57,7 @@ async function podsWith(svc: Installation, selector: string): Promise<readonly S
 
 /** Names of as many conversations, of which each pod gets as many as the others, in turns. */
 export function sessionsOf(pods: readonly SlotPod[], count: number): readonly string[] {
-  const replicas = pods.map(({ ip }, pod) => ({ pod, hash: hashText(`${ip}:8080`), inFlight: 0, pickedAt: 0 }));
+  const replicas = pods.map(({ ip }, pod) => ({ pod, hash: hashText(`${ip}:8080`), inFlight: 0, pickedAt: 0, recent: 0 }));
   const names: string[] = [];
   for (let at = 0; names.length < count; at += 1)
     if (pickReplica(replicas, `s${at}`)?.pod === names.length % pods.length) names.push(`s${at}`);

@@ -1,9 +1,11 @@
 /**
  * Picks the replica of a slot that serves a request. A conversation has an order of the replicas of its own, by
  * rendezvous hashing, which every gateway computes alike: the first replica with room gets it. So its turns meet the
- * cache of the turns before, and a replica that comes or goes moves only its share of the conversations. A replica has
- * room for 1.25 of its even share of the requests in flight, as in "Consistent Hashing with Bounded Loads"
- * (arXiv:1608.01350). Requests without a conversation take turns over the replicas with the fewest. Pure.
+ * cache of the turns before, and a replica that comes or goes moves only its share of the conversations. As in
+ * "Consistent Hashing with Bounded Loads" (arXiv:1608.01350), a replica has room for 1.25 of the mean of the requests in
+ * flight, in whole requests. Conversations meet by chance, so one that got no more than 1.25 of its even share of the
+ * latest requests takes a standard deviation more: otherwise, of few requests in flight, every fourth would have to leave
+ * its replica. Requests without a conversation take turns over the replicas with the fewest. Pure.
  */
 
 export interface Replica {
@@ -12,6 +14,8 @@ export interface Replica {
   readonly inFlight: number;
   /** Grows with each request that it gets. */
   readonly pickedAt: number;
+  /** Of the latest requests, of which older ones count less. */
+  readonly recent: number;
 }
 
 /** Less room moves more turns away from their cache; more room leaves replicas idle beside busy ones. */
@@ -22,17 +26,26 @@ export function pickReplica<Each extends Replica>(replicas: readonly Each[], con
   return conversation === undefined ? leastBusy(replicas) : firstWithRoom(replicas, hashText(conversation));
 }
 
-/** Whole requests, of which the new one is one. Some replica is always below it. */
-export const mostInFlight = (inFlight: number, replicas: number): number => Math.ceil((ROOM * (inFlight + 1)) / replicas);
+/** Whole requests, of which the new one is one. Some replica is always below it. `isEven`: see above. */
+export function mostInFlight(inFlight: number, replicas: number, isEven: boolean): number {
+  const mean = (inFlight + 1) / replicas;
+  return Math.ceil(ROOM * mean + (isEven ? Math.sqrt(mean) : 0));
+}
 
 function firstWithRoom<Each extends Replica>(replicas: readonly Each[], conversation: number): Each | undefined {
   let inFlight = 0;
-  for (const replica of replicas) inFlight += replica.inFlight;
-  const most = mostInFlight(inFlight, replicas.length);
+  let recent = 0;
+  for (const replica of replicas) {
+    inFlight += replica.inFlight;
+    recent += replica.recent;
+  }
+  const most = mostInFlight(inFlight, replicas.length, false);
+  const mostIfEven = mostInFlight(inFlight, replicas.length, true);
+  const evenRecent = (ROOM * recent) / replicas.length;
   let best: Each | undefined;
   let bestScore = -1;
   for (const replica of replicas) {
-    if (replica.inFlight >= most) continue;
+    if (replica.inFlight >= (replica.recent > evenRecent ? most : mostIfEven)) continue;
     const score = mix(conversation ^ replica.hash);
     if (score <= bestScore) continue;
     best = replica;

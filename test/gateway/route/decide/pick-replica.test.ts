@@ -1,14 +1,24 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { createRandom } from '../../../chaos/support/random.ts';
 import { hashText, mostInFlight, pickReplica, type Replica } from '../../../../src/gateway/route/decide/pick-replica.ts';
 
 interface Named extends Replica {
   readonly name: string;
 }
 
-const replica = (name: string, inFlight = 0, pickedAt = 0): Named => ({ name, hash: hashText(name), inFlight, pickedAt });
+const replica = (name: string, inFlight = 0, pickedAt = 0, recent = 0): Named => ({
+  name,
+  hash: hashText(name),
+  inFlight,
+  pickedAt,
+  recent,
+});
 const address = (index: number): string => `10.244.${Math.floor(index / 250)}.${1 + (index % 250)}:8080`;
 const idle = (count: number): readonly Named[] => Array.from({ length: count }, (_, index) => replica(address(index)));
+/** The first one got all of the latest requests. */
+const skewed = <Each extends Named>(replicas: readonly Each[]): readonly Each[] =>
+  replicas.map((one, index) => ({ ...one, recent: index === 0 ? 100 : 0 }));
 const nameOf = (replicas: readonly Named[], conversation: string): string => pickReplica(replicas, conversation)?.name ?? '';
 const CONVERSATIONS = Array.from({ length: 600 }, (_, index) => `conversation ${index}`);
 
@@ -28,15 +38,25 @@ describe('pickReplica()', () => {
     });
 
   test.each([
-    [0, 3, 1],
-    [1, 3, 1],
-    [2, 3, 2],
-    [5, 3, 3],
-    [29, 3, 13],
-    [0, 1, 2],
-    [99, 100, 2],
-  ])('of %i requests in flight on %i replicas, each has room for %i', (inFlight, replicas, most) => {
-    expect(mostInFlight(inFlight, replicas)).toBe(most);
+    [0, 3, 1, 1],
+    [1, 3, 1, 2],
+    [2, 3, 2, 3],
+    [5, 3, 3, 4],
+    [29, 3, 13, 16],
+    [2999, 3, 1250, 1282],
+    [99, 100, 2, 3],
+  ])('of %i requests in flight on %i replicas, each has room for %i, or for %i if its share is even', (inFlight, replicas, most, even) => {
+    expect([mostInFlight(inFlight, replicas, false), mostInFlight(inFlight, replicas, true)]).toEqual([most, even]);
+  });
+
+  test('a replica with more than its share of the latest requests has less room', () => {
+    for (const each of CONVERSATIONS.slice(0, 50)) {
+      const home = nameOf(idle(3), each);
+      const busy = (recent: number) =>
+        idle(3).map((one) => ({ ...one, inFlight: one.name === home ? 3 : 1, recent: one.name === home ? recent : 10 }));
+      expect(nameOf(busy(14), each)).toBe(home);
+      expect(nameOf(busy(15), each)).not.toBe(home);
+    }
   });
 
   test('does not depend on the order of replicas, which gateways may see differently', () => {
@@ -79,10 +99,50 @@ describe('pickReplica()', () => {
     );
   });
 
-  test('never fills a replica above 1.25 of the mean in whole requests, whatever comes and ends', () => {
+  /** Conversations as clients hold them: each sends its next turn as soon as one of its turns has ended. Returns requests of each replica, and turns at home. */
+  function simulate(count: number, clients: number, random: () => number) {
+    const replicas = idle(count).map((one) => ({ ...one, inFlight: 0, recent: 0, served: 0 }));
+    const running: { readonly by: (typeof replicas)[number]; readonly conversation: string; readonly turn: number }[] = [];
+    let [requests, atHome] = [0, 0];
+    const send = (conversation: string, turn: number): void => {
+      const picked = pickReplica(replicas, conversation);
+      if (picked === undefined) throw new Error('No replica');
+      for (const one of replicas) one.recent *= 0.995;
+      picked.inFlight += 1;
+      picked.recent += 1;
+      picked.served += 1;
+      requests += 1;
+      if (picked.name === nameOf(idle(count), conversation)) atHome += 1;
+      running.push({ by: picked, conversation, turn });
+    };
+    const begin = (): void => send(`${random()}`, 1);
+    for (let client = 0; client < clients; client += 1) begin();
+    while (requests < 3000) {
+      const [ended] = running.splice(random() % running.length, 1);
+      if (ended === undefined) throw new Error('Nothing runs');
+      ended.by.inFlight -= 1;
+      if (ended.turn < 8) send(ended.conversation, ended.turn + 1);
+      else begin();
+    }
+    return { served: replicas.map(({ served }) => served), atHome: atHome / requests };
+  }
+
+  test('keeps turns at home and the load even, whatever conversations there are at once', () => {
+    const seeded = createRandom(1);
+    for (const count of [2, 3, 8]) {
+      for (const clients of [1, 4, 12, 60]) {
+        const { served, atHome } = simulate(count, clients, () => seeded.integer(2 ** 30));
+        // Of few conversations on many replicas, several meet on one.
+        expect(atHome).toBeGreaterThan(count > 3 ? 0.85 : 0.95);
+        expect(Math.max(...served) / (3000 / count)).toBeLessThan(1.25);
+      }
+    }
+  });
+
+  test('never fills a replica above its room, whatever comes and ends', () => {
     const action = fc.record({ conversation: fc.nat({ max: 5 }), ends: fc.boolean(), which: fc.nat() });
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 9 }), fc.array(action, { maxLength: 150 }), (count, actions) => {
+      fc.property(fc.integer({ min: 1, max: 9 }), fc.array(action, { maxLength: 150 }), fc.boolean(), (count, actions, isEven) => {
         const loads = Array.from({ length: count }, () => 0);
         const held: number[] = [];
         for (const { conversation, ends, which } of actions) {
@@ -91,11 +151,13 @@ describe('pickReplica()', () => {
             if (index !== undefined) loads[index] = (loads[index] ?? 0) - 1;
             continue;
           }
-          const replicas = loads.map((inFlight, index) => ({ ...replica(address(index), inFlight), index }));
-          const picked = pickReplica(replicas, `c${conversation}`)?.index ?? -1;
+          const even = loads.map((inFlight, index) => ({ ...replica(address(index), inFlight, 0, 1), index }));
+          const picked = (isEven ? pickReplica(even, `c${conversation}`) : pickReplica(skewed(even), `c${conversation}`))?.index ?? -1;
           loads[picked] = (loads[picked] ?? 0) + 1;
           held.push(picked);
-          expect(loads[picked]).toBeLessThanOrEqual(Math.ceil((1.25 * held.length) / count));
+          const mean = held.length / count;
+          const isBounded = loads.length > 1 && !isEven && picked === 0;
+          expect(loads[picked]).toBeLessThanOrEqual(Math.ceil(1.25 * mean + (isBounded ? 0 : Math.sqrt(mean))));
         }
       }),
     );
