@@ -29,10 +29,13 @@ interface Scaled {
   readonly needs: readonly Need[];
   /** The number that was written last. */
   readonly replicas: number;
+  readonly warnedAt: number | undefined;
 }
 
 /** Gateways report requests that begin to wait within a second, others every ten. */
 const EVERY_MS = 1000;
+/** Another autoscaler writes every few seconds. */
+const WARN_EVERY_MS = 60_000;
 
 export function createAutoscaler(deps: AutoscalerDeps) {
   const { source, editor, deployments, traffic, leads, now, log, everyMs = EVERY_MS } = deps;
@@ -43,16 +46,19 @@ export function createAutoscaler(deps: AutoscalerDeps) {
     if (autoscale === undefined) return undefined;
     const before = scaled.get(name);
     const decided = decideReplicas(autoscale, { now: now(), replicas, requests }, before?.needs);
-    if (before !== undefined && before.replicas !== replicas) {
+    let warnedAt = before?.warnedAt;
+    if (before !== undefined && before.replicas !== replicas && now() - (warnedAt ?? Number.NEGATIVE_INFINITY) >= WARN_EVERY_MS) {
+      warnedAt = now();
       const fix = 'remove the HorizontalPodAutoscaler or ScaledObject of this slot, or its "autoscale"';
       log.warn({ slot: name }, `Something else set "replicas" of the slot "${name}" to ${replicas}, not ${before.replicas}: ${fix}`);
     }
-    if (decided.replicas === replicas) return decided;
+    const after = { ...decided, warnedAt };
+    if (decided.replicas === replicas) return after;
     const edited = await editor.patch(name, { replicas: decided.replicas });
     // Tried again at the next look.
-    if (edited.kind !== 'done') return { ...decided, replicas };
+    if (edited.kind !== 'done') return { ...after, replicas };
     log.info({ slot: name }, `Scaled from ${replicas} to ${decided.replicas} replicas for ${requests} requests`);
-    return decided;
+    return after;
   }
 
   async function look(signal: AbortSignal): Promise<void> {
