@@ -38,7 +38,7 @@ export interface Measured {
   readonly loads: readonly number[];
 }
 
-/** Of llama-server. A conversation must not take the place of another one in its cache because of the same system prompt. */
+/** Arguments of llama-server. A conversation must not take the place of another one in its cache because of the same system prompt. */
 export const SERVER_ARGS = ['--threads', '1', '--metrics', '--slot-prompt-similarity', '0.5'] as const;
 
 /** As many conversations for each of the servers, in turns. */

@@ -16,7 +16,7 @@ interface AutoscalerDeps {
   readonly source: Pick<SlotResources, 'read'>;
   readonly editor: Pick<SlotEditor, 'patch'>;
   readonly deployments: Pick<Reflector, 'items'>;
-  /** Of all gateways. */
+  /** The traffic of all gateways. */
   readonly traffic: Pick<Traffic, 'read'>;
   readonly leads: () => boolean;
   /** Monotonic milliseconds. */

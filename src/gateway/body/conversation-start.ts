@@ -20,7 +20,7 @@ export const CONVERSATION_FIELDS = {
   prompt: { tag: 'prompt' },
 } as const satisfies Readonly<Record<string, JsonFilter<ConversationTag>>>;
 
-/** Bytes of each text that are compared, with its length. Most conversations differ in the first sentence of the user. */
+/** Bytes of each text that are compared, with its length. Most conversations differ in the user's first sentence. */
 const COMPARED_BYTES = 512;
 /** Characters kept of a prefix: some ten texts. A hostile one may have any number. */
 const PREFIX_LIMIT = 8 * COMPARED_BYTES;

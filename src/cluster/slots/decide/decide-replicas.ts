@@ -16,7 +16,7 @@ export interface Sample {
   readonly now: number;
   /** The present number of replicas. */
   readonly replicas: number;
-  /** In flight on the slot's workloads, and waiting for it. */
+  /** Requests in flight on the slot's workloads, and those that wait for it. */
   readonly requests: number;
 }
 

@@ -1,11 +1,14 @@
 /**
  * Picks the replica of a slot that serves a request. A conversation has an order of the replicas of its own, by
  * rendezvous hashing, which every gateway computes alike: the first replica with room gets it. So its turns meet the
- * cache of the turns before, and a replica that comes or goes moves only its share of the conversations. As in
- * "Consistent Hashing with Bounded Loads" (arXiv:1608.01350), a replica has room for 1.25 of the mean of the requests in
- * flight, in whole requests. Conversations meet by chance, so one that got no more than 1.25 of its even share of the
- * latest requests takes a standard deviation more: otherwise, of few requests in flight, every fourth would have to leave
- * its replica. Requests without a conversation take turns over the replicas with the fewest. Pure.
+ * cache of the turns before, and a replica that comes or goes moves only its share of the conversations.
+ *
+ * As in "Consistent Hashing with Bounded Loads" (arXiv:1608.01350), a replica has room for 1.25 of the mean of the
+ * requests in flight, in whole requests. Conversations meet by chance, so a replica that got no more than 1.25 of its
+ * even share of the latest requests has room for a standard deviation more: otherwise, every fourth turn would have to
+ * leave its replica where few requests are in flight.
+ *
+ * Requests without a conversation take turns over the replicas with the fewest. Pure.
  */
 
 export interface Replica {
@@ -14,7 +17,7 @@ export interface Replica {
   readonly inFlight: number;
   /** Grows with each request that it gets. */
   readonly pickedAt: number;
-  /** Of the latest requests, of which older ones count less. */
+  /** Number of the latest requests that it got; older ones count less. */
   readonly recent: number;
 }
 

@@ -132,7 +132,7 @@ describe('pickReplica()', () => {
     for (const count of [2, 3, 8]) {
       for (const clients of [1, 4, 12, 60]) {
         const { served, atHome } = simulate(count, clients, () => seeded.integer(2 ** 30));
-        // Of few conversations on many replicas, several meet on one.
+        // Some of few conversations meet on one of many replicas.
         expect(atHome).toBeGreaterThan(count > 3 ? 0.85 : 0.95);
         expect(Math.max(...served) / (3000 / count)).toBeLessThan(1.25);
       }
