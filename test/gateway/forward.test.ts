@@ -234,7 +234,7 @@ describe('a request that is forwarded', () => {
     // All of one conversation: its replica takes 1.25 of the mean.
     requests.push(...send(CHAT));
     await until(() => upstream.seen.length + other.seen.length === 20);
-    expect([...seenBy()].toSorted()).toEqual([2, 8]);
+    expect(seenBy().toSorted((one, other) => one - other)).toEqual([2, 8]);
     for (const req of requests) req.destroy();
     await other.kill();
   });

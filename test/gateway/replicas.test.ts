@@ -81,7 +81,7 @@ describe('createHolds() with several replicas of one workload', () => {
         hold.release();
         failed.push(hold);
       }
-      expect(portsOf(failed).toSorted()).toEqual([1, 2, 3]);
+      expect(new Set(portsOf(failed))).toEqual(new Set([1, 2, 3]));
       expect(holds.acquire(withReplicas(1, 2, 3), HOLDER, failed, conversation)?.endpoint).toEqual(failed[0]?.endpoint);
     }
   });

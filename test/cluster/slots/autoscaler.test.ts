@@ -33,15 +33,18 @@ describe('createAutoscaler()', () => {
   let running: AbortController;
   let ended: Promise<void>;
   const load = (inFlight: number, waiting = 0): void => {
-    facts = { workloads: new Map([[WORKLOAD, { inFlight }]]), demand: new Map([[PRIMARY, { waiting, lastAskedAt: 0 }]]) };
+    facts = {
+      workloads: new Map([[WORKLOAD, { inFlight, lastUsedAt: undefined }]]),
+      demand: new Map([[PRIMARY, { waiting, lastAskedAt: 0 }]]),
+    };
   };
   beforeEach(() => {
     kube = createInMemoryKube();
     [leads, now, warned, looks] = [true, 0, [], 0];
     load(0);
-    const log = { ...console, info: () => undefined, warn: (_facts: object, text: string) => void warned.push(text) };
+    const log = { info: () => undefined, warn: (_facts: object, text: string) => void warned.push(text) };
     const autoscaler = createAutoscaler({
-      source: createSlotResources({ slots: kube.slots, log: { ...log, error: () => undefined, debug: () => undefined } }),
+      source: createSlotResources({ slots: kube.slots, log }),
       editor: createResourceEditor(kube),
       deployments: { items: () => new Map([['svc-slot-primary', DEPLOYMENT]]) },
       traffic: { read: () => facts },

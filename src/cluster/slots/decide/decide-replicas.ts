@@ -12,7 +12,7 @@ export interface Need {
   readonly replicas: number;
 }
 
-export interface Sample {
+interface Sample {
   readonly now: number;
   /** The present number of replicas. */
   readonly replicas: number;
