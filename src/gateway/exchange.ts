@@ -18,6 +18,7 @@
 import type { Member } from '../platform/dense-set.ts';
 import type { InferRequest } from '../providers/provider.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
+import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './client-answer.ts';
@@ -46,6 +47,7 @@ export interface ExchangeRequest {
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
+const CONTINUED: ReadonlySet<Capability> = new Set(['chat', 'completion']);
 
 export class Exchange implements ActiveExchange, RequestEvents {
   readonly #deps: ExchangeDeps;
@@ -134,11 +136,17 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const plan = planForward(providers[slot.spec.provider], asked, slot);
     if (plan.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (this.#scan.delaysAttempt?.(slot, this.#requestBody, this) === true) return;
-    const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn);
+    const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn, this.#conversation());
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
     this.#attempt = this.#createAttempt(plan, hold, asked);
     this.#attempt.start();
+  }
+
+  /** Only texts that are continued gain from the cache of one replica. A client that names a session knows better. */
+  #conversation(): string | undefined {
+    const { head, path } = this.#request;
+    return head.sessionId ?? (CONTINUED.has(path.capability) ? this.#scan.conversation : undefined);
   }
 
   #createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, hold: Hold, asked: InferRequest): Attempt {

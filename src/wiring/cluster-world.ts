@@ -21,6 +21,7 @@ import { createKubeLeftovers } from '../cluster/workloads/leftovers.ts';
 import { createKubeReflectors } from '../cluster/workloads/workload-reflectors.ts';
 import { createKubeRuntime } from '../cluster/workloads/cluster-runtime.ts';
 import { parsePodProxy } from '../cluster/workloads/decide/pod-proxy.ts';
+import { createAutoscaler } from '../cluster/slots/autoscaler.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/slots/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
@@ -69,6 +70,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
   let reported: Promise<void> | undefined;
+  let scaled: Promise<void> | undefined;
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
@@ -98,6 +100,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       reported = reports?.start(running.signal);
+      if (reports !== undefined) scaled = parts.createScaling(reports).start(running.signal);
     },
     async resign() {
       // The next leader writes the statuses that are missing then.
@@ -107,7 +110,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     async stop() {
       running.abort();
-      await reported;
+      await Promise.all([reported, scaled]);
     },
   });
 }
@@ -189,6 +192,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     sinks: [statuses, events],
     publishedView: (view) => (leadership.leads() ? view : follow(view, source.statuses())),
   } satisfies Partial<World>;
+  const createScaling = ({ traffic }: Pick<ReplicaReports, 'traffic'>) =>
+    createAutoscaler({ ...world, source, deployments: objects.deployments, traffic, leads: leadership.leads, now: clock.now, log });
   const waiting = () => ({ status: statuses.waitingCount(), event: events.waitingCount() });
-  return { world, statuses, leftovers, waiting };
+  return { world, statuses, leftovers, waiting, createScaling };
 }

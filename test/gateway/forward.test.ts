@@ -1,3 +1,4 @@
+import type { ClientRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { PARK, publish, slotName } from './support/board-fixture.ts';
@@ -210,7 +211,7 @@ describe('a request that is forwarded', () => {
     expect(parked).toBeLessThan(arrived);
   });
 
-  test('is sent to the target with the fewest requests', async () => {
+  test('is sent to the target with the fewest requests, and as part of a conversation to one with room', async () => {
     await answering(() => undefined);
     const other = await startUpstream({ answer: () => undefined });
     publish(gateway.board, {
@@ -220,13 +221,20 @@ describe('a request that is forwarded', () => {
         { workload: 'b', port: other.port },
       ],
     });
-    const requests = Array.from({ length: 10 }, () => {
-      const req = begin(gateway.port, CHAT, { 'content-length': chatBody().length });
-      req.end(chatBody());
-      return req;
-    });
+    const send = (path: string): readonly ClientRequest[] =>
+      Array.from({ length: 10 }, () => {
+        const req = begin(gateway.port, path, { 'content-length': chatBody().length });
+        req.end(chatBody());
+        return req;
+      });
+    const seenBy = (): readonly number[] => [upstream, other].map(({ seen }) => seen.filter(({ url }) => url === CHAT).length);
+    const requests = [...send('/v1/embeddings')];
     await until(() => upstream.seen.length + other.seen.length === 10);
     expect([upstream.seen.length, other.seen.length]).toEqual([5, 5]);
+    // All of one conversation: its replica takes 1.25 of the mean.
+    requests.push(...send(CHAT));
+    await until(() => upstream.seen.length + other.seen.length === 20);
+    expect(seenBy().toSorted((one, other) => one - other)).toEqual([2, 8]);
     for (const req of requests) req.destroy();
     await other.kill();
   });

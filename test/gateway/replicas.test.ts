@@ -13,8 +13,8 @@ const withReplicas = (...ports: readonly number[]): BoardSlot =>
   boardSlot({ name: 'primary', targets: ports.map((port) => ({ workload: 'w', port })) });
 const newHolds = (): Holds => createHolds({ now: () => 1, board: createBoard(), onActivity: () => undefined });
 
-function acquire(holds: Holds, slot: BoardSlot, avoid?: Hold): Hold {
-  const hold = holds.acquire(slot, HOLDER, avoid);
+function acquire(holds: Holds, slot: BoardSlot, failed?: Hold, conversation?: string): Hold {
+  const hold = holds.acquire(slot, HOLDER, failed === undefined ? [] : [failed], conversation);
   if (hold === undefined) throw new Error('No target');
   return hold;
 }
@@ -69,6 +69,21 @@ describe('createHolds() with several replicas of one workload', () => {
     const next = [1, 2, 3, 4].map(() => acquire(holds, withReplicas(1, 2), failed));
     expect(portsOf(next)).not.toContain(failed.endpoint.port);
     expect(acquire(holds, withReplicas(failed.endpoint.port), failed).endpoint).toEqual(failed.endpoint);
+  });
+
+  test('tries each of the replicas once, then the one that failed first, for a conversation as well', () => {
+    for (const conversation of [undefined, 'a', 'b', 'c']) {
+      const holds = newHolds();
+      const failed: Hold[] = [];
+      for (let tries = 0; tries < 3; tries += 1) {
+        const hold = holds.acquire(withReplicas(1, 2, 3), HOLDER, failed, conversation);
+        if (hold === undefined) throw new Error('No target');
+        hold.release();
+        failed.push(hold);
+      }
+      expect(new Set(portsOf(failed))).toEqual(new Set([1, 2, 3]));
+      expect(holds.acquire(withReplicas(1, 2, 3), HOLDER, failed, conversation)?.endpoint).toEqual(failed[0]?.endpoint);
+    }
   });
 
   test('reports a workload as draining when its slot has no target of it left', () => {

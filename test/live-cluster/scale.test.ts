@@ -6,6 +6,7 @@ import {
   gatewaysOf,
   metric,
   metricOfAll,
+  sessionsOf,
   slotPods,
   startClients,
   startStream,
@@ -151,11 +152,11 @@ describeWithCluster('Scaling a slot', () => {
     expect(selected.split(' ').toSorted()).toEqual((await readyPods(3)).map(({ uid }) => uid).toSorted());
   }, 180_000);
 
-  test('spreads requests over the pods, each to the one with the fewest', async () => {
+  test('spreads conversations over the pods, each to its own', async () => {
     const pods = await readyPods(3);
     const gateway = await firstGateway();
     await boardHas(gateway, 3);
-    const streams = Array.from({ length: 6 }, () => startStream(gateway, 'primary', 1500));
+    const streams = sessionsOf(pods, 6).map((session) => startStream(gateway, 'primary', 1500, session));
     const seen = await eventually(
       'all six are processed',
       async () => working(pods),
@@ -213,7 +214,7 @@ describeWithCluster('Scaling a slot', () => {
     await boardHas(gateway, 3);
     const clients = startClients(svc.url, 'primary', 3, 150);
     // One for each pod, longer than it takes to remove pods.
-    const long = Array.from({ length: 3 }, () => startStream(gateway, 'primary', 3000));
+    const long = sessionsOf(pods, 3).map((session) => startStream(gateway, 'primary', 3000, session));
     await eventually(
       'each pod processes a request',
       async () => working(pods),

@@ -55,6 +55,9 @@ const rest = fc.record(
       { maxKeys: 4, noNullPrototype: true },
     ),
     replicas: fc.nat({ max: 9 }),
+    autoscale: fc
+      .record({ min: fc.integer({ min: 1, max: 4 }), max: fc.integer({ min: 4, max: 9 }), inFlight: fc.integer({ min: 1, max: 9 }) })
+      .map(({ min, max, inFlight }) => ({ min, max, target: { inFlight } })),
     nodeSelector: fc
       .dictionary(label, plain, { maxKeys: 3, noNullPrototype: true })
       .filter((labels) => !('constructor' in labels && Object.hasOwn(labels, 'constructor'))),

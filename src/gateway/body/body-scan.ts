@@ -36,6 +36,8 @@ export interface BodyScan {
   readonly media?: UsedMedia | undefined;
   /** Length of embeddings that the request asks for. */
   readonly dimensions?: number | undefined;
+  /** What identifies the conversation, the same in each of its turns, as far as the body was read. */
+  readonly conversation?: string | undefined;
   /** The problem with a body that ends while the status is `more`. */
   readonly unfinished: string;
   feed(chunk: Buffer): void;

@@ -5,9 +5,10 @@
  */
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
 import { decodeJsonString } from '../../schema/words/json-skipper.ts';
+import { CONVERSATION_FIELDS, ConversationStart, isConversationTag, type ConversationTag } from './conversation-start.ts';
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 
-export type JsonTag = 'model' | 'dimensions' | 'image' | 'audio' | 'type' | 'other';
+export type JsonTag = 'model' | 'dimensions' | 'image' | 'audio' | 'type' | 'other' | ConversationTag;
 
 export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting' | 'media'> {
   /** Default: only `model` and `dimensions`. */
@@ -18,11 +19,17 @@ export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRoutin
   readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
-type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model'>; from: number; to: number }>;
+type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model' | ConversationTag>; from: number; to: number }>;
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
-const PLAIN: JsonFilter<JsonTag> = { fields: jsonFields({ model: { tag: 'model' }, dimensions: { tag: 'dimensions' } }) };
+const PLAIN: JsonFilter<JsonTag> = {
+  fields: jsonFields<JsonTag>({
+    model: { tag: 'model' },
+    dimensions: { tag: 'dimensions' },
+    ...CONVERSATION_FIELDS,
+  }),
+};
 
 const WRONG_MODEL: BodyProblem = { message: `"model" is not a string of at most ${MODEL_LIMIT} bytes`, param: 'model' };
 const VALUE = 'The body is not valid JSON: expected a value';
@@ -49,6 +56,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   readonly keepsAll: boolean;
   readonly media: BodyScan['media'];
   readonly unfinished = 'The body ends inside its JSON object';
+  readonly #start = new ConversationStart();
   readonly #scanner: JsonScanner<JsonTag>;
   readonly #extra: JsonBodyExtra | undefined;
   #isRefused = false;
@@ -59,6 +67,10 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
     this.keepsAll = extra?.keepsAll === true;
     this.media = extra?.media;
     this.#scanner = new JsonScanner(extra?.filter ?? PLAIN, this);
+  }
+
+  get conversation(): string | undefined {
+    return this.#start.key;
   }
 
   feed(chunk: Buffer): void {
@@ -78,6 +90,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
       const bytes = to - from - 2;
       return this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
     }
+    if (isConversationTag(tag)) return this.#start.note(tag, this.#scanner, to - from);
     const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);
   }
@@ -89,6 +102,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
 
   onOpen(tag: JsonTag): void {
     if (tag === 'model') this.#setModel(undefined);
+    else if (tag === 'message') this.#start.nextMessage();
     else this.#extra?.onObject?.(tag, this.#scanner);
   }
 

@@ -14,6 +14,8 @@ import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
 import type { Hold, RequestEvents } from '../request-events.ts';
 import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
+import { authorityOf } from '../route/decide/route.ts';
+import { hashText, pickReplica } from '../route/decide/pick-replica.ts';
 
 export type Holder = Pick<RequestEvents, 'onStopping'>;
 export type Holds = ReturnType<typeof createHolds>;
@@ -32,6 +34,8 @@ export interface HoldDeps {
 
 /** Workloads to remember, so that the last use of an idle one stays known while it is off the board. */
 const REMEMBERED = 4096;
+/** The latest 200 requests of a slot say how even its load is. */
+const KEPT_SHARE = 0.995;
 
 interface Entry {
   readonly slot: SlotName;
@@ -45,9 +49,11 @@ interface Entry {
 interface Load {
   readonly target: Target;
   readonly entry: Entry;
+  readonly hash: number;
   inFlight: number;
   /** Sequence number of its last pick among several targets; 0 before. */
   pickedAt: number;
+  recent: number;
 }
 
 interface SlotLoad {
@@ -82,7 +88,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     const entry = entryOf(slot, target.workload);
     const known = entry.loads.find((load) => isSameTarget(load.target, target));
     if (known !== undefined) return known;
-    const load: Load = { target, entry, inFlight: 0, pickedAt: 0 };
+    const load: Load = { target, entry, hash: hashText(authorityOf(target.endpoint)), inFlight: 0, pickedAt: 0, recent: 0 };
     entry.loads = [...entry.loads, load];
     return load;
   }
@@ -97,7 +103,7 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     return loads;
   }
 
-  function pickLoad(slot: RoutedSlot, avoid: Target | undefined): Load | undefined {
+  function pickLoad(slot: RoutedSlot, failed: readonly Target[], conversation: string | undefined): Load | undefined {
     const [first] = slot.targets;
     if (first === undefined) return undefined;
     if (slot.targets.length === 1) {
@@ -105,8 +111,14 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
       if (only.entry.loads.length > 1) forgetIdle(only.entry, [only]);
       return only;
     }
-    const load = leastBusy(loadsOf(slot), avoid);
-    if (load !== undefined) load.pickedAt = picks += 1;
+    const loads = loadsOf(slot);
+    const tried = failed.flatMap((each) => loads.find(({ target }) => isSameTarget(each, target)) ?? []);
+    const untried = tried.length === 0 ? loads : loads.filter((load) => !tried.includes(load));
+    const load = pickReplica(untried, conversation) ?? tried[0];
+    if (load === undefined) return undefined;
+    load.pickedAt = picks += 1;
+    for (const each of loads) each.recent *= KEPT_SHARE;
+    load.recent += 1;
     return load;
   }
 
@@ -124,9 +136,12 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
   }
 
   return {
-    /** Picks the target with the fewest requests in flight; `avoid` only if there is no other. */
-    acquire(slot: RoutedSlot, holder: Holder, avoid?: Target): Hold | undefined {
-      const load = pickLoad(slot, avoid);
+    /**
+     * Picks a target (`pick-replica.ts`). `failed`: targets on which the request has failed, the last one at the end;
+     * they are picked only if there are no others, then the first one. `conversation`: what identifies it, if anything.
+     */
+    acquire(slot: RoutedSlot, holder: Holder, failed: readonly Target[] = [], conversation?: string): Hold | undefined {
+      const load = pickLoad(slot, failed, conversation);
       if (load === undefined) return undefined;
       const { entry, target } = load;
       const member = entry.holders.add(holder);
@@ -173,18 +188,6 @@ export function isSameTarget(one: Target, other: Target): boolean {
     one === other ||
     (one.workload === other.workload && one.endpoint.host === other.endpoint.host && one.endpoint.port === other.endpoint.port)
   );
-}
-
-function leastBusy(loads: readonly Load[], avoid: Target | undefined): Load | undefined {
-  let best: Load | undefined;
-  let bestBusy = Number.POSITIVE_INFINITY;
-  for (const load of loads) {
-    const busy = avoid !== undefined && isSameTarget(load.target, avoid) ? Number.MAX_SAFE_INTEGER : load.inFlight;
-    if (busy > bestBusy || (busy === bestBusy && best !== undefined && load.pickedAt >= best.pickedAt)) continue;
-    best = load;
-    bestBusy = busy;
-  }
-  return best;
 }
 
 /** Reads only the workload's own slot, however many slots there are. */

@@ -55,8 +55,9 @@ export class ParkedRequest implements Waiter {
     this.#events = events;
   }
 
-  get failedOn(): Target | undefined {
-    return this.#failed.at(-1)?.target;
+  /** The targets on which attempts failed, the last one at the end. */
+  get failedOn(): readonly Target[] {
+    return this.#failed.map(({ target }) => target);
   }
 
   /** `slot` undefined: waits for the first board. Returns false if the request was refused. */

@@ -8,6 +8,7 @@ import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { shorten } from '../../schema/words/nearest-word.ts';
 import type { BodyEvents, BodyProblem, EditableBody } from '../body/body-scan.ts';
+import { CONVERSATION_FIELDS } from '../body/conversation-start.ts';
 import { JsonBody, type JsonTag } from '../body/json-body.ts';
 import { bodyLimitOf, bodyTooLarge } from '../route/decide/request-limits.ts';
 import { refuseMedia, SHOWN_URL, type FoundUrl } from './decide/check-media.ts';
@@ -16,6 +17,7 @@ import type { FetchImage } from './fetch-image.ts';
 type Filter = JsonFilter<JsonTag>;
 
 const IMAGE: Filter = { tag: 'image' };
+const TEXT: Filter = { tag: 'text' };
 const urlOf = (tag: 'image' | 'audio' | 'other'): Filter => ({ tag, fields: jsonFields({ url: { tag } }) });
 const MEDIA: Readonly<Record<string, Filter>> = {
   image_url: urlOf('image'),
@@ -27,14 +29,22 @@ const MEDIA: Readonly<Record<string, Filter>> = {
   source: { fields: jsonFields({ url: IMAGE, media_type: { tag: 'type' } }) },
 };
 /** Results of tools have parts of their own. */
-const PARTS: Filter = { items: { fields: jsonFields({ ...MEDIA, content: { items: { fields: jsonFields(MEDIA) } } }) } };
+const PARTS: Filter = {
+  items: { fields: jsonFields({ ...MEDIA, text: TEXT, content: { items: { fields: jsonFields(MEDIA) } } }) },
+};
+const CONTENT: Filter = { ...TEXT, ...PARTS };
+const ROLE: Filter = { tag: 'role' };
 
 /** The media in Chat Completions, in the Responses API and in the Messages API. */
 const CHAT: Filter = {
-  fields: jsonFields({
+  fields: jsonFields<JsonTag>({
     model: { tag: 'model' },
-    messages: { items: { fields: jsonFields({ content: PARTS }) } },
-    input: { items: { fields: jsonFields({ ...MEDIA, content: PARTS, output: PARTS }) } },
+    ...CONVERSATION_FIELDS,
+    messages: { items: { tag: 'message', fields: jsonFields({ role: ROLE, content: CONTENT }) } },
+    input: {
+      ...TEXT,
+      items: { tag: 'message', fields: jsonFields({ ...MEDIA, role: ROLE, content: CONTENT, output: PARTS }) },
+    },
   }),
 };
 

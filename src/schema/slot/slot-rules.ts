@@ -10,6 +10,20 @@ import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, type SlotRule } from '
 
 export const SLOT_RULES: readonly SlotRule[] = [
   {
+    at: ['autoscale'],
+    key: 'min',
+    message: '"{min}" is above "{max}": swap them',
+    holds: ({ min, max }) => typeof min !== 'number' || typeof max !== 'number' || min <= max,
+    cel: 'self.min <= self.max',
+  },
+  {
+    at: [],
+    key: 'autoscale',
+    message: 'Without pods, requests wait only for a slot that loads on demand: set "{load}" to "on-demand", or "{autoscale}.{min}" to 1',
+    holds: ({ autoscale, load }) => !isTable(autoscale) || autoscale['min'] !== 0 || load === 'on-demand',
+    cel: "!has(self.autoscale) || self.autoscale.min > 0 || self.load == 'on-demand'",
+  },
+  {
     at: ['resources'],
     key: 'gpuResource',
     message: '"{gpuResource}" names what a device plugin offers: remove it, or set "{deviceAccess}" to "plugin"',

@@ -110,6 +110,19 @@ const Storage = z
   })
   .superRefine(rulesAt('storage'));
 
+const Autoscale = z
+  .strictObject({
+    min: z.int().min(0).max(1000).default(1).describe('Least number of pods. 0 needs "load" set to "on-demand"'),
+    max: z.int().min(1).max(1000).describe('Largest number of pods'),
+    target: z
+      .strictObject({ inFlight: z.int().min(1).max(10_000).describe('Requests for each pod, in flight or waiting') })
+      .describe('Load of a pod that the service aims at'),
+    window: durationWithin('0s', '1h')
+      .default('5m')
+      .describe('Time for which fewer pods must have been enough before pods are removed. More are added at once'),
+  })
+  .superRefine(rulesAt('autoscale'));
+
 export const SlotDocument = z
   .strictObject({
     enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
@@ -134,6 +147,7 @@ export const SlotDocument = z
     resources: Resources.prefault({}).describe('Resources of the slot'),
     env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Additional environment variables of the model server'),
     replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
+    autoscale: optional('Cluster only: the service sets "replicas" by the load. Do not combine it with another autoscaler', Autoscale),
     nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),
     tolerations: z.array(Toleration).max(50).default([]).describe('Cluster only: taints that the pods tolerate'),
     storage: optional('Cluster only: where the pods find their models', Storage),
@@ -163,7 +177,9 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
     readonly memoryBytes: number | undefined;
     readonly gpus: number | undefined;
   };
-  readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName' | 'pod'>;
+  readonly cluster: Pick<Parsed, 'replicas' | 'nodeSelector' | 'tolerations' | 'storage' | 'serviceAccountName' | 'pod'> & {
+    readonly autoscale?: { readonly min: number; readonly max: number; readonly inFlight: number; readonly windowMs: number };
+  };
 }
 
 export type { SpecProblem };
@@ -211,7 +227,7 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { lifecycle, resources, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
+  const { lifecycle, resources, autoscale, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
   const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
   const { memory, gpus, ...devices } = resources;
   return {
@@ -226,8 +242,20 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
       ...changes,
     },
     resources: { ...devices, gpus, memoryBytes: memory === undefined ? undefined : parseSizeBytes(memory) },
-    cluster: { replicas, nodeSelector, tolerations, storage, serviceAccountName, pod },
+    cluster: {
+      replicas,
+      nodeSelector,
+      tolerations,
+      storage,
+      serviceAccountName,
+      pod,
+      ...(autoscale === undefined ? {} : { autoscale: resolveAutoscale(autoscale) }),
+    },
   };
+}
+
+function resolveAutoscale({ min, max, target, window }: NonNullable<Parsed['autoscale']>) {
+  return { min, max, inFlight: target.inFlight, windowMs: parseDurationMs(window) };
 }
 
 const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');

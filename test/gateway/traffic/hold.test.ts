@@ -65,9 +65,9 @@ describe('createHolds()', () => {
   test('avoids the target that has just failed, unless there is no other', () => {
     const { holds } = world();
     const avoided = { workload: workloadId('a'), endpoint: { host: '127.0.0.1', port: 1 } };
-    for (let index = 0; index < 10; index += 1) expect(holds.acquire(SLOT, HOLDER, avoided)?.workload).not.toBe('a');
+    for (let index = 0; index < 10; index += 1) expect(holds.acquire(SLOT, HOLDER, [avoided])?.workload).not.toBe('a');
     const only = boardSlot({ name: 'primary', targets: TARGETS.slice(0, 1) });
-    expect(holds.acquire(only, HOLDER, avoided)?.workload).toBe('a');
+    expect(holds.acquire(only, HOLDER, [avoided])?.workload).toBe('a');
   });
 
   test('returns undefined for a slot without targets', () => {

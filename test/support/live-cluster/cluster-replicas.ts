@@ -1,4 +1,5 @@
 /** The individual gateways and pods of an installation, and clients that know how many tokens a complete answer has. */
+import { hashText, pickReplica } from '../../../src/gateway/route/decide/pick-replica.ts';
 import type { Installation } from './cluster.ts';
 import { pause } from '../service.ts';
 
@@ -54,6 +55,15 @@ async function podsWith(svc: Installation, selector: string): Promise<readonly S
     }));
 }
 
+/** Names of as many conversations, of which each pod gets as many as the others, in turns. */
+export function sessionsOf(pods: readonly SlotPod[], count: number): readonly string[] {
+  const replicas = pods.map(({ ip }, pod) => ({ pod, hash: hashText(`${ip}:8080`), inFlight: 0, pickedAt: 0, recent: 0 }));
+  const names: string[] = [];
+  for (let at = 0; names.length < count; at += 1)
+    if (pickReplica(replicas, `s${at}`)?.pod === names.length % pods.length) names.push(`s${at}`);
+  return names;
+}
+
 /** Resolves once the pod's container has exited. Its kubelet may take another minute to delete the pod. */
 export const untilEnded = async (svc: Installation, pod: string): Promise<string> => svc.kubectl(['logs', '--follow', '--tail=1', pod]);
 
@@ -86,9 +96,9 @@ export interface Stream {
   readonly failure: Promise<string | undefined>;
 }
 
-/** Requests this many tokens from `demo-clock`, which never stops on its own. */
-export function startStream(url: string, model: string, tokens: number): Stream {
-  return { failure: readStream(url, model, tokens).catch((error: unknown) => String(error)) };
+/** Requests this many tokens from `demo-clock`, which never stops on its own. `session`: the name of its conversation. */
+export function startStream(url: string, model: string, tokens: number, session?: string): Stream {
+  return { failure: readStream(url, model, tokens, session).catch((error: unknown) => String(error)) };
 }
 
 export interface Loop {
@@ -124,10 +134,10 @@ export function startClients(url: string, model: string, clients: number, tokens
   };
 }
 
-async function readStream(url: string, model: string, tokens: number): Promise<string | undefined> {
+async function readStream(url: string, model: string, tokens: number, session?: string): Promise<string | undefined> {
   const answer = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...(session === undefined ? {} : { 'x-session-id': session }) },
     body: JSON.stringify({ model, stream: true, max_tokens: tokens, messages: [{ role: 'user', content: 'Hello' }] }),
   });
   const text = await answer.text();

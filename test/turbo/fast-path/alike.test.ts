@@ -6,12 +6,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createRandom } from '../../chaos/support/random.ts';
 import { startBothPaths, type BothPaths } from './support/both-paths.ts';
-import { randomConversation } from './support/random-request.ts';
+import { randomConversation, randomTurn } from './support/random-request.ts';
 
 const REQUESTS = Number(process.env['SVC_TEST_REQUESTS'] ?? 3000);
 const SEED = Number(process.env['SVC_TEST_SEED'] ?? Date.now() % 1_000_000);
 /** Connections to each of the services. */
 const AT_ONCE = 32;
+/** Turns are sent one after the other. */
+const TURN_SHARE = 10;
 const LIMIT_MS = 1_800_000;
 
 let both: BothPaths;
@@ -44,6 +46,22 @@ test(
     process.stdout.write(`${sent} requests: ${reported} counted, ${readByNode} of them read by Node, seed ${SEED}\n`);
     expect(reported - readByNode).toBeGreaterThan(sent / 10);
     expect(readByNode).toBeGreaterThan(sent / 10);
+  },
+  LIMIT_MS,
+);
+
+test(
+  'turns of conversations meet the same replica',
+  async () => {
+    const random = createRandom(SEED);
+    const replicas = new Set<string>();
+    for (let sent = 0; sent < REQUESTS / TURN_SHARE; sent += 1) {
+      const { fast, node } = await both.compare([randomTurn(random)]);
+      expect(fast.conversations).toEqual(node.conversations);
+      expect(fast.reported).toEqual(['spread /v1/chat/completions 200']);
+      for (const [, port = ''] of node.conversations.join('').matchAll(/host: 127\.0\.0\.1:(\d+)/g)) replicas.add(port);
+    }
+    expect(replicas.size).toBe(3);
   },
   LIMIT_MS,
 );

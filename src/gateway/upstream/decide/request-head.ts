@@ -12,6 +12,8 @@ export interface RequestHead {
   readonly expectsContinue: boolean;
   /** The client's own request id, if it is well-formed. */
   readonly requestId: string | undefined;
+  /** `X-Session-Id`: the conversation, by the client's own name. */
+  readonly sessionId: string | undefined;
   readonly host: string | undefined;
   readonly hosts: number;
   /** `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
@@ -65,6 +67,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
     chunked: false,
     expectsContinue: false,
     requestId: undefined,
+    sessionId: undefined,
     host: undefined,
     hosts: 0,
     origin: undefined,
@@ -83,6 +86,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
     } else if (!CREDENTIALS.test(lower)) {
       if (lower === 'content-type') head.contentType = value;
       else if (lower === 'content-encoding') head.contentEncoding = value.toLowerCase();
+      else if (lower === 'x-session-id') head.sessionId = value;
       forwarded += `${name}: ${value}\r\n`;
     }
   }

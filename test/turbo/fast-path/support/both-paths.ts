@@ -26,7 +26,9 @@ export interface BothPaths {
 /** Turns of the event loop in which nothing happens, after which nothing will: no part of an answer waits longer, except for the upstream. */
 const QUIET_TURNS = 6;
 export const TOKEN = 'svc_good';
-const PRIMARY = slotName('primary');
+const SLOTS = ['primary', 'spread'].map(slotName);
+/** Of the slot "spread". Choices depend on what is in flight, so only requests one after the other are alike. */
+const REPLICAS = 3;
 
 const HEADER_LIMIT = 2048;
 const SETTINGS = { SVC_BODY_LIMIT: '4Ki', SVC_HEADER_LIMIT: String(HEADER_LIMIT), SVC_CORS_ORIGINS: 'https://chat.example.com' };
@@ -41,12 +43,13 @@ const authorize = createTokenCheck(
 );
 
 export async function startBothPaths(): Promise<BothPaths> {
-  const upstream = await startEcho();
+  const upstreams = await Promise.all(Array.from({ length: REPLICAS }, () => startEcho()));
   const [fast, node] = await Promise.all(
     ['1', '0'].map((SVC_FAST_PATH) => startGateway({ authorize, settings: { ...SETTINGS, SVC_FAST_PATH } })),
   );
   if (fast === undefined || node === undefined) throw new Error('Start both services');
-  for (const { board } of [fast, node]) publish(board, { name: 'primary', targets: [{ workload: 'w', port: upstream.port }] });
+  const targets = upstreams.map(({ port }) => ({ workload: 'w', port }));
+  for (const { board } of [fast, node]) publish(board, { name: 'primary', targets: targets.slice(0, 1) }, { name: 'spread', targets });
   let readByNode = 0;
   fast.api.server.on('request', () => (readByNode += 1));
   return {
@@ -65,7 +68,7 @@ export async function startBothPaths(): Promise<BothPaths> {
     },
     async close() {
       await Promise.all([fast.close(), node.close()]);
-      await upstream.close();
+      await Promise.all(upstreams.map((upstream) => upstream.close()));
     },
   };
 }
@@ -139,7 +142,7 @@ async function quiet(services: readonly Service[]): Promise<void> {
     await turn();
     const now = services.flatMap(({ clients }) => clients).reduce((bytes, { socket }) => bytes + socket.sent.length, 0);
     // Only a complete request has an upstream, which answers.
-    const isForwarding = services.some(({ gateway }) => gateway.traffic.ofSlot(PRIMARY).inFlight > 0);
+    const isForwarding = services.some(({ gateway }) => SLOTS.some((slot) => gateway.traffic.ofSlot(slot).inFlight > 0));
     if (isForwarding || now !== last) turns = 0;
     last = now;
   }

@@ -110,6 +110,17 @@ export function randomConversation(random: Random): Conversation {
   });
 }
 
+/** A turn of a conversation with the slot "spread", which has several replicas. */
+export function randomTurn(random: Random): Conversation {
+  const texts = Array.from({ length: 1 + random.integer(3) }, () => 'word '.repeat(1 + random.integer(200)));
+  const messages = texts.map((content, index) => ({ role: random.pick(['user', 'system', 'assistant']), content: `${index} ${content}` }));
+  const named = random.pick([{}, {}, {}, { user: `u${random.integer(9)}` }, { prompt_cache_key: `k${random.integer(9)}` }]);
+  const body = JSON.stringify({ model: 'spread', messages: random.integer(9) === 0 ? [] : messages, ...named });
+  const session = random.integer(4) === 0 ? `${random.pick(['X-Session-Id', 'x-session-id'])}: s${random.integer(9)}\r\n` : '';
+  const head = `Host: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer ${TOKEN}\r\n${session}`;
+  return [inPieces(Buffer.from(`POST ${CHAT} HTTP/1.1\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1'), random)];
+}
+
 function wellFormed(random: Random): string {
   const body = random.pick(BODIES);
   const lines = ['Host: localhost'];
