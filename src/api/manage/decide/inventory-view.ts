@@ -23,11 +23,15 @@ export function viewModelDetail(model: ModelDetail): Immutable<z.output<typeof a
 
 export const viewProvider = (provider: ProviderListing) => answerOf(answers.ProviderEntry, provider);
 
-/** A download that slots wait for is listed once for each of them, and any other one by itself. Pure. */
+/**
+ * A download that slots wait for is listed once for each of them, a failed one of an image until its next attempt, and
+ * any other one by itself. Pure.
+ */
 export function viewPulls(board: BoardView, pulls: readonly PullListing[]): z.output<typeof answers.Pulls> {
   const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status }) => {
     const progress = viewProgress(status);
-    if (progress === null) return [];
+    const failed = status.conditions.find(({ reason }) => reason === 'ImagePullFailed');
+    if (progress === null) return failed === undefined ? [] : [{ ...NOTHING, slot: name, model: null, failed: true, message: failed.message }];
     const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === status.progress?.what);
     return [{ slot: name, model: pull?.id ?? null, failed: false, message: '', ...progress }];
   });
