@@ -106,7 +106,7 @@ const HOUR: readonly Step[] = [
   },
   { block: 'upgrade', what: 'an upgrade', then: runs('0.3.0') },
   { block: 'rollback', what: 'the way back', then: runs('0.2.0') },
-  { block: 'backup', what: 'a backup', says: /Saved \d+ files[^]*Restored 0 files/, then: OWN_MODEL_ANSWERS },
+  { block: 'backup', what: 'a backup', says: /Saved \d+ files[^]*Restored \d+ files/, then: OWN_MODEL_ANSWERS },
   { block: 'uninstall', what: 'the end', then: 'test ! -e /opt/svc; test -e /etc/svc/slots; test -d /var/lib/svc' },
   { block: 'purge', what: 'the end of all files', then: 'test ! -e /etc/svc; test ! -e /var/lib/svc; ! getent passwd svc' },
   { block: 'package', what: 'the package', then: answersAt(SERVICE) },
