@@ -120,7 +120,7 @@ const HOUR: readonly Step[] = [
 ];
 
 /** Nothing can be downloaded here, so podman has the images before. */
-export const PREPARE_CHAT_IMAGES = `${APT_LISTS}; apt-get install -y -qq --no-install-recommends podman netavark >/dev/null 2>&1
+const PREPARE_CHAT_IMAGES = `${APT_LISTS}; apt-get install -y -qq --no-install-recommends podman netavark >/dev/null 2>&1
   ${MAKE_IMAGE}
   podman tag localhost/stand-in-chat:v1 registry.example/webui:v1 ghcr.io/open-webui/open-webui:v0.11.3`;
 

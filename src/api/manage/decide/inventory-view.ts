@@ -31,7 +31,8 @@ export function viewPulls(board: BoardView, pulls: readonly PullListing[]): z.ou
   const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status }) => {
     const progress = viewProgress(status);
     const failed = status.conditions.find(({ reason }) => reason === 'ImagePullFailed');
-    if (progress === null) return failed === undefined ? [] : [{ ...NOTHING, slot: name, model: null, failed: true, message: failed.message }];
+    if (progress === null)
+      return failed === undefined ? [] : [{ ...NOTHING, slot: name, model: null, failed: true, message: failed.message }];
     const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === status.progress?.what);
     return [{ slot: name, model: pull?.id ?? null, failed: false, message: '', ...progress }];
   });

@@ -30,9 +30,17 @@ describe('downloads', () => {
   const failed: Condition = { ...CONDITION, status: 'False', reason: 'ImagePullFailed', message: '(podman: connection refused)' };
 
   test.each<[string, Partial<BoardSlot['status']>, readonly object[]]>([
-    ['an image before its first byte', { progress: { what: reference, doneBytes: 0 } }, [{ failed: false, what: reference, done_bytes: 0 }]],
+    [
+      'an image before its first byte',
+      { progress: { what: reference, doneBytes: 0 } },
+      [{ failed: false, what: reference, done_bytes: 0 }],
+    ],
     ['an image whose download failed', { conditions: [failed] }, [{ failed: true, message: failed.message }]],
-    ['an image that is tried again', { conditions: [failed], progress: { what: reference, doneBytes: 0 } }, [{ failed: false, message: '' }]],
+    [
+      'an image that is tried again',
+      { conditions: [failed], progress: { what: reference, doneBytes: 0 } },
+      [{ failed: false, message: '' }],
+    ],
     ['nothing', {}, []],
   ])('list %s', (_what, status, expected) => {
     const listed = expected.map((each) => ({ slot: NAME, model: null, ...each }));
