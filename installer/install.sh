@@ -33,7 +33,7 @@ Installs svc, or upgrades it if it is installed. Running it again changes nothin
   --help           print this text
 
 With --auth=basic, these are read from the environment: SVC_ADMIN_USER and SVC_ADMIN_PASSWORD (asked for in a terminal), SVC_HOSTNAME (default: the name of this machine
-with ".local"), SVC_TLS_EMAIL (for a public name) and SVC_ACME_CA (address of another ACME authority). "sudo --preserve-env=SVC_ADMIN_USER,SVC_ADMIN_PASSWORD bash install.sh" passes them on.
+with ".local"), SVC_TLS_EMAIL (for a public name), SVC_ACME_CA (address of another ACME authority) and SVC_DNS_CHALLENGE (for DNS-01). "sudo --preserve-env=SVC_ADMIN_USER,SVC_ADMIN_PASSWORD bash install.sh" passes them on.
 TEXT
 }
 

@@ -15,4 +15,5 @@ if [ -n "${SVC_TEST_SYSTEMD:-}" ] && [ -z "${SVC_TEST_RELEASE:-}" ]; then
   trap 'rm -rf "$SVC_TEST_RELEASE"' EXIT
   node scripts/build-release.mjs --out "$SVC_TEST_RELEASE" >&2
 fi
-bash scripts/run-jest.sh "$@"
+# With the duration of each step.
+bash scripts/run-jest.sh --verbose "$@"

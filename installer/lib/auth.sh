@@ -27,6 +27,8 @@ check_auth() {
   [[ $PROXY_ACME_CA =~ ^(https://[^[:space:]\"{}]+)?$ ]] || fail "Set SVC_ACME_CA to an address such as \"https://ca.example/acme/acme/directory\", not \"$PROXY_ACME_CA\""
   PROXY_ACME_CA=${PROXY_ACME_CA:+acme_ca $PROXY_ACME_CA}
   check_proxy_program
+  PROXY_DNS_CHALLENGE=${SVC_DNS_CHALLENGE:-$(value_of 's|^\t\tdns \(.*\)$|\1|p')}
+  check_dns_challenge
   check_proxy_ports
   read_credentials
 }
@@ -55,6 +57,15 @@ check_proxy_program() {
   else
     fail "$upstream: this distribution has no apt-get or dnf"
   fi
+}
+
+# A provider and the variables with its credentials, which are in no file of the installer.
+check_dns_challenge() {
+  [ -n "$PROXY_DNS_CHALLENGE" ] || return 0
+  local module=dns.providers.${PROXY_DNS_CHALLENGE%% *}
+  [[ $PROXY_DNS_CHALLENGE =~ ^[a-z0-9_]+(\ \{env\.[A-Z0-9_]+\})*$ ]] ||
+    fail "Set SVC_DNS_CHALLENGE to a provider and the variables that it needs, such as \"cloudflare {env.CF_API_TOKEN}\", not \"$PROXY_DNS_CHALLENGE\""
+  { caddy list-modules 2>/dev/null || true; } | grep -qx "$module" || fail "Install a Caddy with the module $module (caddy add-package), or unset SVC_DNS_CHALLENGE: this one does not have it"
 }
 
 check_proxy_ports() {

@@ -11,6 +11,7 @@ render_caddyfile() {
   local text place value
   text=$(cat "$1")
   PROXY_TLS=''
+  [ -z "${PROXY_DNS_CHALLENGE:-}" ] || PROXY_TLS=$'tls {\n\t\tdns '$PROXY_DNS_CHALLENGE$'\n\t}'
   [ "${INTERNAL_CA:-0}" = 0 ] && ! needs_internal_ca || PROXY_TLS='tls internal'
   # Clients that use an address name no server.
   ! is_address || PROXY_DEFAULT_SNI="default_sni ${PROXY_HOSTNAME//[\[\]]/}"

@@ -7,7 +7,6 @@ install_release() {
   local before previous here=$PREFIX/$VERSION
   before=$(installed_version)
   previous=$(readlink "$PREFIX/previous" 2>/dev/null || true)
-  check_settings
   check_port
   [ "$AUTH" != basic ] || check_auth
   decide_runtime

@@ -4,21 +4,13 @@
 SETTINGS=/etc/svc/api.env
 SECONDS_TO_START=60
 
-# Loads no code of the file: it is only read by the program that checks settings.
-check_settings() {
-  [ -e "$SETTINGS" ] || return 0
-  local problems
-  problems=$(settings_of "$SETTINGS" 2>&1 >/dev/null) || fail "Correct \"$SETTINGS\": $(head -n 1 <<<"$problems")"
-}
-
-# settings_of [FILE]: prints the address on which the service listens
-settings_of() {
-  "$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" listen "$@"
-}
-
+# Sets LISTEN_HOST and LISTEN_PORT. Loads no code of the settings: they are only read by the program that checks them.
 listen_address() {
   local address
-  address=$(if [ -e "$SETTINGS" ]; then settings_of "$SETTINGS"; else settings_of; fi)
+  # The problems of settings, in the place of an address.
+  address=$("$RELEASE/node_modules/.bin/node" "$RELEASE/src/cli/install.ts" listen "$([ ! -e "$SETTINGS" ] || echo "$SETTINGS")" 2>&1) ||
+    fail "Correct \"$SETTINGS\": $(head -n 1 <<<"$address")"
+  address=${address##*$'\n'}
   LISTEN_HOST=${address%:*} LISTEN_PORT=${address##*:}
   LISTEN_HOST=${LISTEN_HOST#[} LISTEN_HOST=${LISTEN_HOST%]}
 }

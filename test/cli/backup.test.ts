@@ -66,8 +66,8 @@ const member = (name: string, more: Partial<TarEntry['header']> = {}): TarEntry 
 });
 
 describe('svcctl backup', () => {
-  test('saves what the service keeps, without models, locks and what belongs to the machine', async () => {
-    expect(await on('one', 'backup')).toMatchObject({ code: 0, out: expect.stringContaining('Saved 8 files, and the names of') });
+  test('saves what the service keeps, without models, programs, locks and what belongs to the machine', async () => {
+    expect(await on('one', 'backup')).toMatchObject({ code: 0, out: expect.stringContaining('Saved 7 files, and the names of') });
     expect((await stat(path.join(dir, 'b.tar.gz'))).mode & 0o777).toBe(0o600);
     const members = await unpackTar(gunzipSync(await readFile(path.join(dir, 'b.tar.gz'))));
     const [first, ...others] = members;
@@ -80,7 +80,6 @@ describe('svcctl backup', () => {
       'config/profiles/coding/primary.toml',
       'config/slots/primary.toml',
       'config/tokens.toml',
-      'state/engine/node_modules/a/index.js',
       'state/slots/primary.json',
       'state/timelines/primary.jsonl',
       'state/voices/ann/recording',
@@ -93,7 +92,7 @@ describe('svcctl backup', () => {
     const { code, out, err } = await on('two', 'restore');
     expect({ code, out, err }).toMatchObject({
       code: 0,
-      out: expect.stringContaining('Restored 8 files'),
+      out: expect.stringContaining('Restored 7 files'),
       err: expect.stringContaining('Restart the service'),
     });
     expect(out).toContain('svcctl model pull demo-fox');
@@ -136,6 +135,7 @@ describe('svcctl restore refuses', () => {
     ['a directory', member('config/slots/', { type: 'directory', size: 0 }), 'not a regular file'],
     ['a file of another program', member('etc/cron.d/job'), 'which no backup contains'],
     ['a file of the state that belongs to a machine', member('state/runtime.json'), 'which no backup contains'],
+    ['a program', member('state/engine/node_modules/a/index.js'), 'which no backup contains'],
     ['a lock', member('config/.service.lock'), 'which no backup contains'],
     ['a second manifest', member('svc-backup.json'), 'twice'],
   ])('%s, and writes nothing', async (_what, entry, message) => {

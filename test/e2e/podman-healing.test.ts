@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '../support/eventually.ts';
 import { DEMO_SENTENCES, demoModelPath } from '../../toolboxes/demo/demo-models.ts';
 import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
@@ -123,6 +124,11 @@ describeWithPodman('A slot on podman', () => {
     await service.save('extra', `provider = "gguf"\nbackend = "rocm"\n[model]\ndefault = "demo-fox"\n`);
     const slot = await service.until('extra', 'reporting the image', (seen) => condition(seen, 'Ready')?.reason === 'ImagePullFailed');
     expect(condition(slot, 'Ready')?.message).toContain('127.0.0.1:9/');
+    // The next attempt shows progress for a moment.
+    await eventually('the failed pull', async () => {
+      const pulls = await (await fetch(`${service.url}/api/pulls`)).text();
+      return /"slot":"extra",.*"failed":true,"message":".*127\.0\.0\.1:9\//.test(pulls);
+    });
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
   }, 120_000);
 });

@@ -46,7 +46,7 @@ const longTests = [...read('scripts/test-long.sh').matchAll(/^([a-z-]+) {2,}\S/g
 /** Of `svcctl`; the service ignores them. */
 const CLI_SETTINGS = ['SVC_TOKEN'];
 /** Of the installer; the service ignores them. */
-const INSTALLER_SETTINGS = ['SVC_ADMIN_USER', 'SVC_ADMIN_PASSWORD', 'SVC_HOSTNAME', 'SVC_TLS_EMAIL', 'SVC_ACME_CA'];
+const INSTALLER_SETTINGS = ['SVC_ADMIN_USER', 'SVC_ADMIN_PASSWORD', 'SVC_HOSTNAME', 'SVC_TLS_EMAIL', 'SVC_ACME_CA', 'SVC_DNS_CHALLENGE'];
 /** Settings of the tests themselves, which the service does not have. */
 const TEST_SETTINGS = new Set([
   'SVC_TEST_REQUIRE',

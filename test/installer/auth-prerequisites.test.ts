@@ -45,8 +45,9 @@ function run(file: string, args: readonly string[], programs: string): Promise<R
 }
 
 /** Runs the checks of `--auth=basic` with these ports, up to the question for a password. */
-async function check(http: number, https: number): Promise<Ran> {
+async function check(http: number, https: number, dnsChallenge = ''): Promise<Ran> {
   const script = `
+    SVC_DNS_CHALLENGE='${dnsChallenge}'
     eval "$(sed -n '/^fail() {/,/^}/p' installer/install.sh)"
     . installer/lib/service.sh
     . installer/lib/proxy.sh
@@ -88,6 +89,20 @@ test.each(['80', '443'])('port %s is taken: stops with a line that says so, and 
   } finally {
     await taken.close();
   }
+});
+
+test.each([
+  ['$(id) {env.A}', 'Set SVC_DNS_CHALLENGE to a provider and the variables that it needs'],
+  ['cloudflare my-secret', 'Set SVC_DNS_CHALLENGE to a provider and the variables that it needs'],
+  ['route53', 'Install a Caddy with the module dns.providers.route53'],
+  ['cloudflare {env.CF_API_TOKEN}', undefined],
+])('the DNS challenge "%s" passes only if Caddy has the module, and its secrets are variables', async (challenge, refusal) => {
+  await program('caddy', 'echo dns.providers.cloudflare');
+  expect(await check(0, 0, challenge)).toEqual(
+    refusal === undefined
+      ? { code: 0, stdout: 'passed\n', stderr: '' }
+      : { code: 1, stdout: '', stderr: expect.stringContaining(`install.sh: ${refusal}`) },
+  );
 });
 
 test('a machine with Caddy and free ports passes, and so does one whose package sources have it', async () => {

@@ -3,7 +3,7 @@
  * environment and the headers of a request, and asks the service with the token that it was given. Ends with the chat page removed and authentication off.
  */
 import { expect, test } from '@jest/globals';
-import type { Machine, Ran } from '../support/require/require-machine.ts';
+import { APT_LISTS, type Machine, type Ran } from '../support/require/require-machine.ts';
 
 const IMAGE = 'localhost/stand-in-chat:v1';
 const ADMIN = `SVC_ADMIN_USER=admin SVC_ADMIN_PASSWORD='correct horse' SVC_HOSTNAME=gpu-box.local`;
@@ -11,7 +11,7 @@ const ENV_FILE = '/etc/svc/chat.env';
 
 /** Debian's static busybox is the whole image. */
 export const MAKE_IMAGE = String.raw`
-apt-get update -qq >/dev/null
+${APT_LISTS}
 apt-get install -y -qq --no-install-recommends busybox-static runc >/dev/null 2>&1
 # Machines for tests may not raise limits, as crun of Debian 12 does.
 printf '[containers]\ndefault_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]\npids_limit = 0\n[engine]\nruntime = "runc"\n' >/etc/containers/containers.conf.d/20-test.conf
@@ -86,6 +86,9 @@ export function chatSteps(machine: () => Machine, snapshot: () => Promise<string
     );
     expect(inspected).toMatch(/^host \[\] \[no-new-privileges\]$/);
     expect(await machine().shell(`stat -c '%U:%G %a' ${ENV_FILE}`)).toBe('root:root 600');
+    // docs/security.md says so.
+    const rating = await machine().shell('systemd-analyze security --no-pager svc-chat.service | tail -n 1');
+    expect(Number(/: ([0-9.]+) /.exec(rating)?.[1] ?? NaN)).toBeLessThanOrEqual(9.8);
   });
 
   test('installing again changes nothing about the chat page, and keeps its image', async () => {

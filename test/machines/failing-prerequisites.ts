@@ -88,10 +88,11 @@ const FAILING: readonly Prerequisite[] = [
 ];
 
 export function failingPrerequisites(machine: () => Machine, snapshot: () => Promise<string>): void {
+  let before: string | undefined;
   test.each(FAILING)(
     '$what: stops with a line that says what to do, and changes nothing',
     async ({ script, line }) => {
-      const before = await snapshot();
+      before ??= await snapshot();
       const setUp = 'installer=/root/first/install.sh folder=/root/first; export installer folder\n';
       const { code, output } = await machine().run(['bash', '-c', `${setUp}${script}`]);
       expect({ code, output }).toMatchObject({ output: expect.stringMatching(line) });

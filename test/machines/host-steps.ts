@@ -1,33 +1,25 @@
 /** What the service and its installer say and do on a host: the report, `svcctl doctor`, the journal, little room, and an installer that was killed. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { DEMO_SENTENCES, writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
+import { APT_LISTS, copyModels, type Machine, type Ran } from '../support/require/require-machine.ts';
 
 /** Runs in a namespace of its own in which /opt/svc has 50 MiB left. */
-const LITTLE_ROOM = String.raw`unshare --mount bash -c '
+export const LITTLE_ROOM = String.raw`unshare --mount bash -c '
   mount -t tmpfs -o size=$(($(du --summarize --block-size=1M /opt/svc | cut -f 1) + 50))m none /mnt && cp -a /opt/svc/. /mnt/ && mount --bind /mnt /opt/svc && COMMAND'`;
 
-export function describeHost(suite: 'bookworm' | 'trixie'): void {
-  describeWithMachine(`The service as part of the system on Debian "${suite}"`, () => {
+export function describeHost(suite: 'bookworm' | 'trixie', clean: () => Promise<Machine>): void {
+  describe(`The service as part of the system on Debian "${suite}"`, () => {
     let machine: Machine;
     const install = async (options = ''): Promise<Ran> =>
       await machine.run(['bash', '-c', `bash /opt/svc/current/installer/install.sh ${options}`]);
     const mainPid = '$(systemctl show --property MainPID --value svc-api)';
 
     beforeAll(async () => {
-      machine = await bootMachine(suite);
-      await machine.copy(process.env['SVC_TEST_RELEASE'] ?? '', '/root/dist');
+      machine = await clean();
       await machine.shell('bash /root/dist/install.sh --chat=off');
-      const folder = await mkdtemp(path.join(tmpdir(), 'svc-models-'));
-      await writeDemoModels(folder);
-      await machine.copy(folder, '/var/lib/svc/models');
-      await rm(folder, { recursive: true });
+      await copyModels(machine, '/var/lib/svc/models');
       await machine.shell('sed -i "s/^default = .*/default = \\"demo-fox\\"/" /etc/svc/slots/primary.toml');
     }, 300_000);
-    afterAll(async () => await machine.down(), 120_000);
 
     test.each([
       ['open', ''],
@@ -119,7 +111,7 @@ export function describeHost(suite: 'bookworm' | 'trixie'): void {
     }, 300_000);
 
     test('lintian has nothing to say about the package but what it overrides', async () => {
-      await machine.shell('apt-get update -qq && apt-get install -y -qq --no-install-recommends lintian >/dev/null 2>&1');
+      await machine.shell(`${APT_LISTS}; apt-get install -y -qq --no-install-recommends lintian >/dev/null 2>&1`);
       const { code, output } = await machine.run([
         'bash',
         '-c',

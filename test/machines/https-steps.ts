@@ -1,6 +1,6 @@
 /** HTTPS with authorities of the machine and of the network, and passwords that are typed. */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { bootMachine, describeWithMachine, type Machine, type Ran } from '../support/require/require-machine.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { APT_LISTS, type Machine, type Ran } from '../support/require/require-machine.ts';
 
 const ROOT_CERTIFICATE = '/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt';
 const NAME = 'llm.example.com';
@@ -15,8 +15,8 @@ const pebble = (httpPort: number, tlsPort: number): string => String.raw`
   systemd-run --quiet --unit pebble --setenv PEBBLE_VA_NOSLEEP=1 --setenv PEBBLE_WFE_NONCEREJECT=0 pebble -config /root/pebble/config.json
   for i in $(seq 100); do curl --silent --insecure --output /dev/null https://localhost:14000/dir && break; sleep 0.1; done`;
 
-export function describeHttps(suite: 'bookworm' | 'trixie'): void {
-  describeWithMachine(`HTTPS on Debian "${suite}"`, () => {
+export function describeHttps(suite: 'bookworm' | 'trixie', clean: () => Promise<Machine>): void {
+  describe(`HTTPS on Debian "${suite}"`, () => {
     let machine: Machine;
     const install = async (environment: string, options = ''): Promise<Ran> =>
       await machine.run(['bash', '-c', `${environment} bash /opt/svc/current/installer/install.sh --auth=basic ${options}`]);
@@ -33,13 +33,11 @@ export function describeHttps(suite: 'bookworm' | 'trixie'): void {
     const ADMIN = `SVC_ADMIN_USER=admin SVC_ADMIN_PASSWORD=12345678`;
 
     beforeAll(async () => {
-      machine = await bootMachine(suite);
-      await machine.copy(process.env['SVC_TEST_RELEASE'] ?? '', '/root/dist');
+      machine = await clean();
       await machine.shell(
-        'bash /root/dist/install.sh --chat=off && apt-get install -y -qq --no-install-recommends caddy pebble openssl >/dev/null 2>&1',
+        `bash /root/dist/install.sh --chat=off; ${APT_LISTS}; apt-get install -y -qq --no-install-recommends caddy pebble openssl >/dev/null 2>&1`,
       );
     }, 300_000);
-    afterAll(async () => await machine.down(), 120_000);
 
     describe('In a terminal', () => {
       test('a wrong name is refused before a password is asked for', async () => {

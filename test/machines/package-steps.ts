@@ -36,6 +36,25 @@ export function packageSteps(machine: () => Machine): void {
     expect(Number(/: ([0-9.]+) /.exec(rating)?.[1] ?? NaN)).toBeLessThanOrEqual(4);
   }, 600_000);
 
+  test('the scripts of the package can run again: each has the same result', async () => {
+    const script = (name: string, words: string): string =>
+      `DPKG_MAINTSCRIPT_PACKAGE=svc DPKG_MAINTSCRIPT_NAME=${name} bash /var/lib/dpkg/info/svc.${name} ${words}`;
+    const files = async (): Promise<string> =>
+      await machine().shell(
+        `find /etc/svc /etc/systemd /var/lib/svc/slots /opt/svc/current /run/systemd/system -printf '%p %y %m %u:%g %l\n' | sort; sha256sum /etc/svc/api.env /etc/svc/slots/*; getent passwd svc`,
+      );
+    const before = await files();
+    await machine().shell(`${script('postinst', 'configure 0.2.0')}; ${script('postinst', 'configure 0.2.0')}`);
+    expect(await version()).toBe('"version":"0.2.0"');
+    expect(await files()).toBe(before);
+    await machine().shell(`${script('prerm', 'remove')}; ${script('prerm', 'remove')}`);
+    expect((await machine().run(['systemctl', 'is-active', 'svc-api'])).code).not.toBe(0);
+    await machine().shell(`${script('postinst', 'abort-remove')}; ${script('postinst', 'abort-remove')}`);
+    expect(await version()).toBe('"version":"0.2.0"');
+    expect(await files()).toBe(before);
+    await machine().shell('cp /var/lib/dpkg/info/svc.postrm /root');
+  }, 300_000);
+
   test.each([
     ['--rollback', /^install\.sh: Install the package of the previous release/],
     ['--uninstall', /^install\.sh: Use the package manager: apt-get remove svc/],
@@ -85,6 +104,7 @@ export function packageSteps(machine: () => Machine): void {
 
   test('purging the package leaves nothing of it', async () => {
     expect(await apt('purge svc')).toMatchObject({ code: 0 });
+    await machine().shell('DPKG_MAINTSCRIPT_PACKAGE=svc DPKG_MAINTSCRIPT_NAME=postrm bash /root/svc.postrm purge; rm /root/svc.postrm');
     const left = await machine().shell(
       `find /etc /opt /usr/bin /usr/lib/systemd /usr/share /var/lib /var/cache /run/systemd -xdev -name '*svc*' ! -path '*/dpkg/*' ! -path '*/apt/*' ! -path '/usr/share/*/perl*' 2>/dev/null || true; getent passwd svc || true`,
     );

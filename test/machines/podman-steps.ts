@@ -7,10 +7,10 @@ import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import type { Machine, Ran } from '../support/require/require-machine.ts';
 
 const REBOOTS = 5;
-const AS_SVC = 'cd / && runuser -u svc -- env HOME=/var/lib/svc XDG_RUNTIME_DIR=/run/user/$(id -u svc)';
+export const AS_SVC = 'cd / && runuser -u svc -- env HOME=/var/lib/svc XDG_RUNTIME_DIR=/run/user/$(id -u svc)';
 
 /** Node, its libraries and the engine are the whole image. Its id is pinned for every slot of text. */
-const MAKE_IMAGE = String.raw`
+export const MAKE_ENGINE_IMAGE = String.raw`
 apt-get install -y -qq --no-install-recommends busybox-static >/dev/null 2>&1
 root=$(mktemp -d) release=/opt/svc/current
 mkdir -p $root/bin $root/tmp
@@ -25,6 +25,9 @@ id=$(tar -C $root -c . | (${AS_SVC} podman import --quiet - localhost/stand-in-e
 rm -rf $root
 printf '[gguf.cpu]\nimage = "localhost/stand-in-engine:v1"\nid = "sha256:%s"\n' "$(sed s/sha256:// <<<$id)" >/etc/svc/toolboxes.toml`;
 
+/** Machines in containers hide their devices, so that no backend counts as missing. */
+export const USE_CPU = `sed -i 's/^enabled = true/enabled = false/' /etc/svc/slots/{stt,tts}.toml; sed -i '1i backend = "cpu"' /etc/svc/slots/{primary,embed}.toml`;
+
 export function podmanSteps(machine: () => Machine): void {
   const install = async (options: string): Promise<Ran> =>
     await machine().run(['bash', '-c', `bash /opt/svc/current/installer/install.sh ${options} 2>&1`]);
@@ -38,10 +41,7 @@ export function podmanSteps(machine: () => Machine): void {
         -d '{"model":"primary","messages":[{"role":"user","content":"Hello"}],"max_tokens":40,"temperature":0}'`);
 
   test('--runtime=podman leaves slots as processes while an image is missing, and shows the error of podman', async () => {
-    // Machines in containers hide their devices, so that no backend counts as missing.
-    await machine().shell(
-      `sed -i 's/^enabled = true/enabled = false/' /etc/svc/slots/{stt,tts}.toml; sed -i '1i backend = "cpu"' /etc/svc/slots/{primary,embed}.toml`,
-    );
+    await machine().shell(USE_CPU);
     expect(await ask()).toContain(DEMO_SENTENCES['demo-fox'].slice(0, 12));
     const { code, output } = await install('--runtime=podman');
     expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining('the image of gguf cpu could not be had') });
@@ -53,7 +53,7 @@ export function podmanSteps(machine: () => Machine): void {
   }, 600_000);
 
   test('--runtime=podman runs slots in containers, ends their processes, and doing it again changes nothing', async () => {
-    await machine().shell(MAKE_IMAGE);
+    await machine().shell(MAKE_ENGINE_IMAGE);
     expect(await install('--runtime=podman')).toMatchObject({ code: 0, output: expect.stringContaining('set SVC_RUNTIME') });
     expect(await ask()).toContain(DEMO_SENTENCES['demo-fox'].slice(0, 12));
     await machine().shell('for i in $(seq 300); do pgrep --full toolboxes/embedded/[m]ain.ts || exit 0; sleep 0.1; done; exit 1');

@@ -114,7 +114,7 @@ type LookupHere = (
 ) => void;
 const HERE: Found = { address: '127.0.0.1', family: 4 };
 
-function renderCaddyfile(values: Readonly<Record<string, string>>): string {
+export function renderCaddyfile(values: Readonly<Record<string, string>>): string {
   const env = Object.fromEntries(Object.entries(values).map(([key, value]) => [`PROXY_${key}`, value]));
   const script = '. installer/lib/proxy.sh; render_caddyfile installer/templates/Caddyfile';
   const { stdout, stderr, status } = spawnSync('bash', ['-euc', script], { env: { ...env, PATH: process.env['PATH'] }, encoding: 'utf8' });

@@ -18,13 +18,13 @@ export type BackupManifest = z.output<typeof BackupManifest>;
 
 /**
  * Entries of the state directory. The others follow from these (status, last good texts), belong to this machine
- * (runtime, processes, logs), or are large and can be had again (models, images).
+ * (runtime, processes, logs), or can be had again (models, images, engines). None is a program.
  */
-const STATE_ENTRIES = ['slots', 'timelines', 'voices', 'token-use.json', 'engine', 'speech-engine'];
+const STATE_ENTRIES = ['slots', 'timelines', 'voices', 'token-use.json'];
 
-/** The engines have some 5,000 files and 150 MB, and thousands of slots some MB. */
+/** Thousands of slots have some MB, and thousands of voices some GB. */
 export const BACKUP_LIMITS: UnpackLimits = { bytes: 4 * 2 ** 30, members: 100_000 };
-/** Files are in memory as a whole. The largest one, a library of an engine, has 30 MB. */
+/** Files are in memory as a whole. The largest ones are recordings and timelines. */
 export const BACKUP_FILE_BYTES = 256 * 2 ** 20;
 
 export type BackupPlace = 'config' | 'state';

@@ -26,6 +26,8 @@ export async function pullImage(
 ): Promise<Result<void>> {
   const { reference } = image;
   if (reference.startsWith('localhost/')) return notBuilt(api, image, signal);
+  // Podman says nothing until it has the manifest, and then until the first second of a layer is over.
+  onProgress({ what: reference, doneBytes: 0 });
   const stream = await api.open('POST', `${COMPAT}/images/create?fromImage=${encodeURIComponent(reference)}`, signal);
   if (!stream.ok) {
     return stream.failure.reason === 'RuntimeRefused' ? pullFailed(reference, stream.failure.message) : stream;

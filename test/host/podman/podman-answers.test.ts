@@ -5,6 +5,7 @@ import { tmpdir, uptime } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createPodmanRuntime } from '../../../src/host/podman/podman-runtime.ts';
+import type { Progress } from '../../../src/reconciler/ports.ts';
 import { WorkloadId } from '../../../src/schema/words/names.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
 
@@ -119,9 +120,12 @@ test.each([
   ['reading manifest sha256:1 in registry.invalid/a: manifest unknown', 'does not have the image'],
   ['unauthorized: authentication required', 'denies access'],
   ['dial tcp: lookup registry.invalid: no such host', 'could not be pulled'],
-])('a pull that fails tells what podman said: %s', async (error, what) => {
+])('a pull shows progress before its first byte, and one that fails tells what podman said: %s', async (error, what) => {
   pullError = error;
-  const pulled = await open().pull({ reference: 'registry.invalid/a@sha256:1' }, () => undefined, signal());
+  const progress: Progress[] = [];
+  const reference = 'registry.invalid/a@sha256:1';
+  const pulled = await open().pull({ reference }, (step) => progress.push(step), signal());
+  expect(progress).toEqual([{ what: reference, doneBytes: 0 }]);
   expect(pulled).toMatchObject({ failure: { reason: 'ImagePullFailed', message: expect.stringContaining(what) } });
   expect(pulled).toMatchObject({ failure: { message: expect.stringContaining(`(podman: ${error})`) } });
 });

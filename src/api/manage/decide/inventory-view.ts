@@ -11,10 +11,14 @@ import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Device, HostFacts } from '../../../schema/status/hardware.ts';
 import type { RecordedRequest } from '../request-record.ts';
 
-/** A download that slots wait for is listed once for each of them, and any other one by itself. Pure. */
+/**
+ * A download that slots wait for is listed once for each of them, a failed one of an image until its next attempt, and
+ * any other one by itself. Pure.
+ */
 export function viewPulls(board: BoardView, pulls: readonly PullListing[]): Immutable<z.output<typeof answers.Pulls>> {
-  const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status: { progress } }) => {
-    if (progress === undefined) return [];
+  const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status: { progress, conditions } }) => {
+    const failed = conditions.find(({ reason }) => reason === 'ImagePullFailed');
+    if (progress === undefined) return failed ? [{ slot: name, failed: true, message: failed.message, ...progressFacts(NOTHING) }] : [];
     const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === progress.what);
     return [{ slot: name, model: pull?.id, failed: false, message: '', ...progressFacts(progress) }];
   });
@@ -26,6 +30,8 @@ export function viewPulls(board: BoardView, pulls: readonly PullListing[]): Immu
     });
   return answerOf(answers.Pulls, { pulls: [...ofSlots, ...others] });
 }
+
+const NOTHING = { what: '', doneBytes: 0 };
 
 type Question = Readonly<{ slot?: string | undefined; limit: number }>;
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { answerOf, progressFacts, viewSlot, viewTimelineEntry } from '../../../../src/api/manage/decide/slot-view.ts';
+import { viewPulls } from '../../../../src/api/manage/decide/inventory-view.ts';
 import { viewStatus } from '../../../../src/api/manage/decide/status-view.ts';
 import type { BoardSlot, BoardView } from '../../../../src/reconciler/board.ts';
 import type { StoredSlot } from '../../../../src/schema/slot/slot-editor.ts';
@@ -24,6 +25,30 @@ function withStatus(status: Partial<BoardSlot['status']>): BoardView {
   const full: BoardSlot = { ...slot, generation: 4, problems: [PROBLEM], status: { ...slot.status, conditions: [CONDITION], ...status } };
   return { ...boardView(1, []), slots: new Map([[NAME, full]]) };
 }
+
+describe('downloads', () => {
+  const reference = 'registry.example/toolbox:v1';
+  const failed: Condition = { ...CONDITION, status: 'False', reason: 'ImagePullFailed', message: '(podman: connection refused)' };
+
+  test.each<[string, Partial<BoardSlot['status']>, readonly object[]]>([
+    [
+      'an image before its first byte',
+      { progress: { what: reference, doneBytes: 0 } },
+      [{ failed: false, what: reference, done_bytes: 0 }],
+    ],
+    ['an image whose download failed', { conditions: [failed] }, [{ failed: true, message: failed.message }]],
+    [
+      'an image that is tried again',
+      { conditions: [failed], progress: { what: reference, doneBytes: 0 } },
+      [{ failed: false, message: '' }],
+    ],
+    ['nothing', {}, []],
+  ])('list %s', (_what, status, expected) => {
+    const listed = expected.map((each) => ({ slot: NAME, model: null, ...each }));
+    expect(viewPulls(withStatus(status), []).pulls).toMatchObject(listed);
+    expect(viewPulls(withStatus(status), []).pulls).toHaveLength(listed.length);
+  });
+});
 
 describe('the JSON of the management API', () => {
   test('has all fields of a slot in order', () => {
