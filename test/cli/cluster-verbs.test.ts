@@ -34,6 +34,13 @@ describe('svcctl against a cluster', () => {
     expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9090 /api/slots', 'GET svc-7:9090 /api/status']));
   });
 
+  test('prefers the port of management where there is one', async () => {
+    cluster.addPod('svc-7', world.url, 9091, 'management');
+    cluster.lead('svc-7');
+    expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0, err: '' });
+    expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9091 /api/slots', 'GET svc-7:9091 /api/status']));
+  });
+
   test.each([
     ['--context', ['--context', 'fake'], {}],
     ['-n', ['-n', NAMESPACE], {}],

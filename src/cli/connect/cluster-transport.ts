@@ -71,9 +71,10 @@ function createAccess(credentials: Credentials): () => Promise<Pick<Access, 'hea
 
 const nonEmpty = (value: string | undefined): string | undefined => (value === '' ? undefined : value);
 
-/** Used if no container port is named `PORT_NAME`. */
+/** Used if no container port has one of `PORT_NAMES`. */
 const DEFAULT_PORT = 8080;
-const PORT_NAME = 'http';
+/** Without the first, the second serves management too. */
+const PORT_NAMES = ['management', 'http'];
 /** Every request goes through the API server, which serves others too. */
 const POLL_MS = 500;
 const LEASE_POLL_MS = 500;
@@ -209,7 +210,8 @@ async function readPort(cluster: ClusterAccess, pod: string): Promise<number | u
   if (response.status === 404) return undefined;
   if (response.status !== 200 || !parsed.success) return DEFAULT_PORT;
   const ports = parsed.data.spec.containers.flatMap((container) => container.ports ?? []);
-  return ports.find((port) => port.name === PORT_NAME)?.containerPort ?? DEFAULT_PORT;
+  const [found] = PORT_NAMES.flatMap((name) => ports.find((port) => port.name === name) ?? []);
+  return found?.containerPort ?? DEFAULT_PORT;
 }
 
 /** Whether the pod was not reached and a second request cannot repeat an effect. */

@@ -1,5 +1,6 @@
 /** The kinds of values that settings have, as texts of the environment are parsed to them. */
 import { z } from 'zod';
+import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 
@@ -70,6 +71,21 @@ export const ProxyAddresses = ListOf(
   (entry) => (ADDRESS.safeParse(entry).success ? entry : undefined),
   'Write IP addresses or CIDR ranges, such as "127.0.0.1" or "10.0.0.0/8"',
 );
+/** Everyone, everyone of a domain, or one name. */
+const IDENTITY = /^(?:\*|\*@[^\s@,*]+|[^\s,*]+)$/;
+/** Lower-case identities with their scopes. */
+export const IdentityRoles = ListOf(
+  (entry) => {
+    const [, identity = '', scope] = /^(.*)=(.*)$/.exec(entry) ?? [];
+    return IDENTITY.test(identity) && isScope(scope) ? entry : undefined;
+  },
+  `Write an identity and its scope (${SCOPES.join(', ')}), such as "anna@example.com=admin", "*@example.com=v1-only" or "*=read-only"`,
+).transform((entries): Readonly<Record<string, Scope>> => {
+  const pairs = entries.map(
+    (entry) => [entry.slice(0, entry.lastIndexOf('=')).toLowerCase(), entry.slice(entry.lastIndexOf('=') + 1)] as const,
+  );
+  return Object.fromEntries(pairs.filter((pair): pair is readonly [string, Scope] => isScope(pair[1])));
+});
 /** Browser extensions and desktop applications have schemes of their own, such as `chrome-extension` and `app`. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
 export const Origins = ListOf(
