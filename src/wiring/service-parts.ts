@@ -60,12 +60,9 @@ export interface Listening extends ListenFacts {
   readonly managementUrl: string;
 }
 
-type ListenOptions = Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'> & {
-  /** Other processes will listen at `SVC_LISTEN` too. */
-  readonly shared: boolean;
-};
+type ListenOptions = Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'> & { readonly shared: boolean };
 
-/** Fails with the setting to change. */
+/** Fails with the setting to change. `shared`: other processes will listen at `SVC_LISTEN` too. */
 export async function listen(
   api: HttpApi,
   door: Pick<SecondDoor, 'open'>,
@@ -78,12 +75,8 @@ export async function listen(
   });
   if (!main.ok || second === undefined) return main;
   const management = await listening('SVC_MANAGEMENT_LISTEN', second, async () => {
-    let opened: NetServer | undefined;
-    await door.open(api.server, async (listener) => {
-      opened = listener;
-      await once(listener.listen(second), 'listening');
-    });
-    return opened?.address() ?? null;
+    const opened = await door.open(api.server, async (listener) => void (await once(listener.listen(second), 'listening')));
+    return opened.address();
   });
   if (!management.ok) await api.close(0);
   return management.ok ? ok({ ...main.value, managementUrl: management.value.url }) : management;

@@ -186,6 +186,10 @@ describe('svcctl reports', () => {
   test('nothing if only the right to read pods is missing', async () => {
     cluster.forbid((method, url) => url.endsWith('/pods/svc-0'));
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
+    expect(cluster.proxied).toContain('GET svc-0:8080 /api/slots');
+    cluster.addPod('svc-0', world.url, 8081, 'management');
+    expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
+    expect(cluster.proxied).toContain('GET svc-0:8081 /api/slots');
   });
 
   test('credentials that are not accepted', async () => {

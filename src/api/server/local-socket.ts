@@ -38,14 +38,14 @@ export function createSecondDoor() {
   let open: Server | undefined;
   return {
     hasLedIn: (socket: Socket): boolean => led.has(socket),
-    async open(server: HttpServer, listenWith: (listener: Server) => Promise<void>): Promise<void> {
+    async open(server: HttpServer, listenWith: (listener: Server) => Promise<void>): Promise<Server> {
       // The HTTP server's own sockets can be half open as well.
       const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
         led.add(socket);
         server.emit('connection', socket);
       });
       await listenWith(listener);
-      open = listener;
+      return (open = listener);
     },
     /** Resolves once the last connection is closed. */
     async close(): Promise<void> {

@@ -73,6 +73,7 @@ const nonEmpty = (value: string | undefined): string | undefined => (value === '
 
 /** Used if no container port has one of `PORT_NAMES`. */
 const DEFAULT_PORT = 8080;
+const DEFAULT_MANAGEMENT_PORT = 8081;
 /** Without the first, the second serves management too. */
 const PORT_NAMES = ['management', 'http'];
 /** Every request goes through the API server, which serves others too. */
@@ -177,13 +178,15 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
 }
 
 /** Returns the response of the service, or the error of the API server. */
-async function sendToPod(cluster: ClusterAccess, { pod, port }: Leader, request: ServiceRequest): Promise<ServiceResponse | ApiStatus> {
-  const path = `/api/v1/namespaces/${cluster.namespace}/pods/http:${pod}:${port}/proxy${request.path}`;
-  const response = await cluster.send({ ...request, path });
+async function sendToPod(cluster: ClusterAccess, leader: Leader, request: ServiceRequest): Promise<ServiceResponse | ApiStatus> {
+  const response = await cluster.send({ ...request, path: proxyPath(cluster, leader, request.path) });
   if (response.status < 400) return response;
   const body = await response.text();
   return parseStatus(body) ?? { ...response, text: async () => body };
 }
+
+const proxyPath = ({ namespace }: ClusterAccess, { pod, port }: Omit<Leader, 'renewed'>, path: string): string =>
+  `/api/v1/namespaces/${namespace}/pods/http:${pod}:${port}/proxy${path}`;
 
 async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>> {
   const { namespace, server } = cluster;
@@ -203,12 +206,17 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   });
 }
 
-/** Returns undefined if the pod no longer exists, and the default port if the user may not read pods. */
+/** Returns undefined if the pod no longer exists, and the default port that answers if the user may not read pods. */
 async function readPort(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
   const response = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
   const parsed = Pod.safeParse(parseJson(await response.text()));
   if (response.status === 404) return undefined;
-  if (response.status !== 200 || !parsed.success) return DEFAULT_PORT;
+  if (response.status !== 200 || !parsed.success) {
+    const path = proxyPath(cluster, { pod, port: DEFAULT_MANAGEMENT_PORT }, '/api/health/system');
+    const probe = await cluster.send({ method: 'GET', path });
+    await probe.text();
+    return probe.status === 200 ? DEFAULT_MANAGEMENT_PORT : DEFAULT_PORT;
+  }
   const ports = parsed.data.spec.containers.flatMap((container) => container.ports ?? []);
   const [found] = PORT_NAMES.flatMap((name) => ports.find((port) => port.name === name) ?? []);
   return found?.containerPort ?? DEFAULT_PORT;

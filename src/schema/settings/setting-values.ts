@@ -30,7 +30,7 @@ export const WorkerCount = z
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
-export const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
 export const PodUser = z
   .string()
@@ -51,7 +51,7 @@ export const PortRange = z
   .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
 /** A list separated by commas or spaces. `parse` returns undefined for an invalid entry; `rule` is the rule. */
-export const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
+const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
   z
     .string()
     .default('')
@@ -61,6 +61,8 @@ export const ListOf = (parse: (entry: string) => string | undefined, rule: strin
       if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${rule}, not "${wrong}"` });
       return entries.map((entry) => parse(entry) ?? entry);
     });
+export const NamesOf = (kind: string) =>
+  ListOf((entry) => (OBJECT_NAME.test(entry) ? entry : undefined), `Write names of ${kind}: lower-case letters, digits, "-" and "."`);
 const HOST_NAME = /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?)$/;
 export const HostNames = ListOf(
   (entry) => (HOST_NAME.test(entry) ? entry : undefined),

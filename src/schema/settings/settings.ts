@@ -10,9 +10,8 @@ import {
   HostNames,
   IdentityRoles,
   LicenseNames,
-  ListOf,
   ListenAddress,
-  OBJECT_NAME,
+  NamesOf,
   ObjectName,
   Origins,
   PodUser,
@@ -146,14 +145,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('Maximum silence within a response; then it ends with `upstream.timeout`'),
   SVC_NAMESPACE: ObjectName.optional().describe('Cluster only: namespace of the slots. Default: that of the pod or of the kubeconfig'),
-  SVC_SERVICE_NAME: ListOf(
-    (entry) => (OBJECT_NAME.test(entry) ? entry : undefined),
-    'Write names of Services: lower-case letters, digits, "-" and "."',
-  )
+  SVC_SERVICE_NAME: NamesOf('Services')
     .prefault('svc')
-    .describe(
-      'Cluster only: comma-separated Services in front of the gateway; clients may use their names, alone or with namespace and domain',
-    ),
+    .describe('Cluster only: comma-separated Services of the gateway; clients may use their names, alone or with namespace and domain'),
   SVC_POD_NAME: ObjectName.optional().describe('Cluster only: name of this replica. Default: the host name'),
   SVC_POD_UID: z.uuid().optional().describe('Cluster only: uid of the pod of this replica, which owns the objects of the replica'),
   SVC_IMAGE: z
@@ -163,10 +157,7 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
-  SVC_IMAGE_PULL_SECRETS: ListOf(
-    (entry) => (OBJECT_NAME.test(entry) ? entry : undefined),
-    'Write names of Secrets: lower-case letters, digits, "-" and "."',
-  ).describe(
+  SVC_IMAGE_PULL_SECRETS: NamesOf('Secrets').describe(
     'Cluster only: comma-separated Secrets with which the pods of slots pull their images, besides those of their service account',
   ),
   SVC_POD_USER: PodUser.prefault('65532').describe(
