@@ -2,15 +2,16 @@
  * Puts the service together from its parts and runs it. Nothing is decided here.
  *
  * Start: create and lock the directories → choose the world (a host or a cluster) → create the controller (loop,
- * traffic, metrics, files) → create the HTTP API → listen, with authentication on a local socket too → start the
+ * traffic, metrics, files) → create the HTTP API → listen, on the management port and a local socket too → start the
  * workers, if there are any → start the world → start the loop → collect garbage when the service is idle.
  *
  * Stop: end event and log streams, and close each connection after its response → give up leadership → after
  * `SVC_STOP_DELAY`, close the HTTP API and let requests in flight finish → stop all slots if `SVC_ON_EXIT` is "stop" →
  * stop the loop and the world → write the last status files → release the locks.
  */
+import type { Socket } from 'node:net';
 import type { ListenFacts } from './api/server/decide/host-names.ts';
-import { createLocalSocket } from './api/server/local-socket.ts';
+import { createLocalSocket, createSecondDoor } from './api/server/local-socket.ts';
 import { collectWhenIdle } from './turbo/heap/collect-when-idle.ts';
 import { sleep } from './platform/clock.ts';
 import type { Runtime } from './reconciler/ports.ts';
@@ -26,6 +27,8 @@ import type { ServiceOptions } from './wiring/world.ts';
 
 export interface Service extends ListenFacts {
   readonly runtime: string;
+  /** URL of the management API, which is `url` unless it has a port of its own. */
+  readonly managementUrl: string;
   /** Lets requests in flight finish within `SVC_STOP_GRACE`. Slots keep running unless `SVC_ON_EXIT` is "stop". */
   stop(): Promise<void>;
 }
@@ -59,9 +62,11 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const { workers } = controller;
   const stopping = new AbortController();
   const local = createLocalSocket();
+  const door = createSecondDoor();
+  const mayManage = (socket: Socket): boolean => door.hasLedIn(socket) || local.isLocal(socket);
   const access = await createAccess(options, { shared: world.tokens, isLocal: local.isLocal });
-  const api = createApi(options, { world, controller, access, stopping: stopping.signal });
-  const listening = await listen(api, settings.SVC_LISTEN, workers !== undefined);
+  const api = createApi(options, { world, controller, access, mayManage, stopping: stopping.signal });
+  const listening = await listen(api, door, { ...settings, shared: workers !== undefined });
   if (!listening.ok) return listening;
   if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
   if (world.tokens === undefined) await listenLocally(local, api, options);
@@ -81,7 +86,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     const resigned = world.resign();
     await sleep(settings.SVC_STOP_DELAY);
     // Requests that are parked here can wait on if there are other replicas, which meanwhile serve new requests.
-    const closed = local.close();
+    const closed = Promise.all([local.close(), door.close()]);
     const parkedMs = world.runtime.traits.network === 'pods' ? graceMs * PARKED_SHARE : 0;
     await api.close(graceMs, parkedMs, workers?.close(graceMs, parkedMs));
     await closed;

@@ -1,6 +1,7 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
 import { z } from 'zod';
 import { SettingsSchema } from '../../src/schema/settings/settings.ts';
+import { SCOPES } from '../../src/schema/words/access.ts';
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/words/name-rules.ts';
 import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/slot/toolbox-images.ts';
@@ -36,6 +37,8 @@ const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);
 /** Settings that the chart sets itself, that have no effect in a cluster, or that are secrets and belong in `extraEnv`. */
 const NOT_FOR_VALUES = {
   SVC_LISTEN: true,
+  SVC_MANAGEMENT_LISTEN: true,
+  SVC_IDENTITY_ROLES: true,
   SVC_RUNTIME: true,
   SVC_PODMAN_SOCKET: true,
   SVC_CONFIG_DIR: true,
@@ -76,6 +79,8 @@ const NOT_FOR_VALUES = {
 export const SET_BY_CHART = [
   'SVC_RUNTIME',
   'SVC_LISTEN',
+  'SVC_MANAGEMENT_LISTEN',
+  'SVC_IDENTITY_ROLES',
   'SVC_SERVICE_NAME',
   'SVC_ALLOWED_HOSTS',
   'SVC_NAMESPACE',
@@ -129,7 +134,8 @@ const Gpus = z.strictObject({
 
 const NetworkPolicy = z.strictObject({
   enabled: z.boolean(),
-  gatewayFrom: Parts.describe('Peers that may connect to the gateway. Default: all'),
+  gatewayFrom: Parts.describe('Peers that may connect to the port for models. Default: all'),
+  managementFrom: Parts.describe('Peers, besides the pods of the namespace, that may connect to the management port'),
   slotsFrom: Parts.describe('Peers, besides the gateway, that may connect to the servers in slots'),
   modelSources: z
     .strictObject({ to: Parts.min(1), ports: z.array(Port).min(1) })
@@ -139,6 +145,7 @@ const NetworkPolicy = z.strictObject({
 });
 
 const Service = z.strictObject({
+  separateManagement: z.boolean().describe('Whether management has a port and a Service of its own'),
   type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
   port: Port,
   nodePort: z.int().min(1).max(65_535).nullable(),
@@ -155,6 +162,7 @@ const Ingress = z.strictObject({
   hosts: z.array(
     z.strictObject({
       host: HostName,
+      management: z.boolean().optional().describe('Whether the host leads to the management port, which serves models too'),
       paths: z
         .array(
           z.strictObject({ path: z.string().startsWith('/'), pathType: z.enum(['Exact', 'ImplementationSpecific', 'Prefix']).optional() }),
@@ -196,6 +204,9 @@ const Auth = z.strictObject({
   trustedProxies: z
     .array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))
     .describe('Addresses and ranges of proxies whose X-Forwarded-Email counts; with authentication, they require proxySecret'),
+  identityRoles: z
+    .record(z.string().regex(/^(\*|\*@[^\s@,*]+|[^\s,*]+)$/), z.enum(SCOPES))
+    .describe('Scopes of forwarded identities, by address, "*@domain" or "*"'),
   proxySecret: SecretKey.describe('Secret with which the proxy proves itself'),
 });
 
@@ -242,7 +253,7 @@ export const HelmValues = z.strictObject({
   ingress: Ingress,
   httpRoute: z.strictObject({ enabled: z.boolean(), parentRefs: Parts, hostnames: z.array(z.string()), annotations: Labels }),
   serviceAccount: z.strictObject({ create: z.boolean(), name: ObjectName, annotations: Labels }),
-  rbac: z.strictObject({ create: z.boolean() }),
+  rbac: z.strictObject({ create: z.boolean(), editSlots: z.boolean(), readLogs: z.boolean(), createClaims: z.boolean() }),
   networkPolicy: NetworkPolicy,
   podDisruptionBudget: z.strictObject({
     enabled: z.boolean(),

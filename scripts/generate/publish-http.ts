@@ -4,6 +4,7 @@ import { createRealtime } from '../../src/api/v1/realtime/realtime.ts';
 import { createV1Routes } from '../../src/api/v1/v1-routes.ts';
 import type { ManageDeps } from '../../src/api/manage/manage-deps.ts';
 import { openApiDocument } from '../../src/api/openapi/document.ts';
+import { isForModelPort, type PortFacts } from '../../src/api/server/decide/decide-site.ts';
 import { createRoutes } from '../../src/api/routes.ts';
 import { ACCESS_CLASSES, GRANTS, SCOPES, type Access } from '../../src/schema/words/access.ts';
 import { isTable } from '../../src/schema/words/key-case.ts';
@@ -58,6 +59,8 @@ export function httpReference({ tags, paths, components }: z.output<typeof Docum
     '',
     'Without authentication, everyone may use every route: see [security.md](../security.md#authentication).',
     '',
+    'The column "Ports" says where a route answers if `SVC_MANAGEMENT_LISTEN` is set: on both ports, or on that for management only ([security.md](../security.md#a-port-for-management)).',
+    '',
     'The column "Takes" names the largest body of each route. Other routes ignore a body, and refuse one of more than 4 KiB (open) or 1 MiB.',
     '',
     'Errors have one shape, described in [errors.md](errors.md). The tables below leave out the codes of this table. A route that models answer also passes on their errors.',
@@ -72,7 +75,7 @@ export function httpReference({ tags, paths, components }: z.output<typeof Docum
       ...(description === '' ? [] : ['', description]),
       '',
       ...table(
-        ['Route', 'Access', 'What it does', 'Takes', 'Answers', 'Error codes'],
+        ['Route', 'Access', 'Ports', 'What it does', 'Takes', 'Answers', 'Error codes'],
         operations.filter((operation) => operation.tags.includes(name)).map((operation) => rowOf(operation, groups)),
       ),
     ]),
@@ -122,6 +125,7 @@ function rowOf(operation: Operation, groups: readonly Group[]): readonly string[
   return [
     code(route),
     operation['x-svc-access'],
+    isForModelPort(portFactsOf(operation)) ? 'both' : 'management',
     summary,
     [...bodies, ...most, ...takes].join('<br>'),
     Object.entries(responses)
@@ -129,6 +133,12 @@ function rowOf(operation: Operation, groups: readonly Group[]): readonly string[
       .join('<br>'),
     list(operation.codes.filter((known) => !covered.includes(known))),
   ];
+}
+
+function portFactsOf({ tags: [tag], 'x-svc-access': access, route }: Operation): PortFacts {
+  const found = ACCESS_CLASSES.find((each) => each === access);
+  if (found === undefined) throw new Error(`The route "${route}" has the unknown access "${access}"`);
+  return { tag, access: found, ...(route.includes('/health/') ? { anySite: true } : {}) };
 }
 
 function limitOf(limit: string | number): string {

@@ -4,13 +4,14 @@
  *
  *   authentication off ─► everyone may do everything
  *   no credential ─► refused, except on the local socket
- *   an e-mail address from a trusted proxy ─► scope "admin"
+ *   an e-mail address from a trusted proxy ─► the scope that `SVC_IDENTITY_ROLES` gives it
  *   a token ─► compared with its hash, then remembered ─► its scope
  */
 import { createHash, hash as digestOf, timingSafeEqual } from 'node:crypto';
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
+import type { Settings } from '../schema/settings/settings.ts';
 import type { Access } from '../schema/words/access.ts';
 import * as rules from './decide/decide-access.ts';
 import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
@@ -37,9 +38,11 @@ export interface TokenCheckDeps {
   readonly verifier?: TokenVerifier;
 }
 
+export type CheckSettings = rules.ProxySettings & Pick<Settings, 'SVC_IDENTITY_ROLES'>;
+
 export const allowEveryone: Authorize = () => rules.ANYONE;
 
-export function createTokenCheck(settings: rules.ProxySettings, deps: TokenCheckDeps): Authorize {
+export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps): Authorize {
   if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
   const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
   const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
@@ -62,7 +65,7 @@ export function createTokenCheck(settings: rules.ProxySettings, deps: TokenCheck
       case 'ambiguous':
         return rules.AMBIGUOUS;
       case 'email':
-        return rules.decideScope(access, { identity: credential.email, scope: 'admin' });
+        return rules.decideIdentity(access, credential.email, settings.SVC_IDENTITY_ROLES);
       default: {
         if (!isReady()) return rules.NOT_READY;
         const verdict = verifier.verify(credential.token, socket);

@@ -6,7 +6,7 @@ import { OUTPUTS } from './output/output.ts';
 import { argument, option, type VerbOption } from './verb.ts';
 
 export const GLOBAL_OPTIONS: readonly VerbOption[] = [
-  option('--server <url>', 'URL of the service (default: $SVCCTL_SERVER, $SVC_LISTEN or http://127.0.0.1:8080)'),
+  option('--server <url>', 'URL of the service (default: $SVCCTL_SERVER, $SVC_MANAGEMENT_LISTEN, $SVC_LISTEN or http://127.0.0.1:8080)'),
   option('--token-file <path>', 'File with the API token (default: $SVCCTL_TOKEN or the file in $SVCCTL_TOKEN_FILE)', { path: true }),
   option('--context <name>', 'Kubeconfig context of the cluster (default: $SVCCTL_CONTEXT)'),
   option('-n, --namespace <name>', 'Namespace of the service (default: $SVCCTL_NAMESPACE or from the context)'),

@@ -95,7 +95,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     start(to) {
       reportTo(to);
       for (const reflector of copies.always) reflector.start(running.signal);
-      tokens.start(running.signal);
+      // Without authentication, the service has no right to read the Secret.
+      if (settings.SVC_AUTH_ENABLED) tokens.start(running.signal);
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);

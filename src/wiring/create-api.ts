@@ -1,4 +1,5 @@
 /** Creates the HTTP API: the gateway and the management API on one server. */
+import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { Manage } from '../api/ports.ts';
 import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
@@ -42,10 +43,12 @@ interface ApiParts {
   readonly world: World;
   readonly controller: Controller;
   readonly access: AccessControl;
+  /** The connection may manage the service, though not through `SVC_LISTEN`. */
+  readonly mayManage: (socket: Socket) => boolean;
   readonly stopping: AbortSignal;
 }
 
-export function createApi(options: ServiceOptions, { world, controller, access, stopping }: ApiParts): HttpApi {
+export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts): HttpApi {
   const { settings, log, providers } = options;
   const { board, metrics, traffic, workers, limits, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
@@ -90,7 +93,10 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
       budget: gateway.budget,
       close: async (graceMs, ...more) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, ...more)])),
     },
-    site: createSiteGuard(readSitePolicy(settings, world.runtime.traits.network === 'pods')),
+    site: createSiteGuard(
+      readSitePolicy(settings, world.runtime.traits.network === 'pods'),
+      (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
+    ),
     authorize: access.authorize,
     actAs: audit.actAs,
     report: metrics.requestFinished,

@@ -1,12 +1,14 @@
 /** Small adapters between the parts of the service. */
+import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
+import type { Server as NetServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describeListening, type ListenFacts } from '../api/server/decide/host-names.ts';
 import type { Manage } from '../api/ports.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { LOCAL_SOCKET } from '../schema/words/access.ts';
-import type { LocalSocket } from '../api/server/local-socket.ts';
+import type { LocalSocket, SecondDoor } from '../api/server/local-socket.ts';
 import type { HttpApi } from '../api/server/server.ts';
 import { untilFree } from './start-workers.ts';
 import type { ServiceOptions } from './world.ts';
@@ -54,23 +56,49 @@ export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime)
 
 export interface Listening extends ListenFacts {
   readonly bound: Settings['SVC_LISTEN'];
+  /** URL of the management API for users on this machine. */
+  readonly managementUrl: string;
 }
 
-/** Fails with the setting to change. `shared`: other processes will listen there too. */
-export async function listen(api: HttpApi, address: Settings['SVC_LISTEN'], shared: boolean): Promise<Result<Listening>> {
-  try {
+type ListenOptions = Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'> & { readonly shared: boolean };
+
+/** Fails with the setting to change. `shared`: other processes will listen at `SVC_LISTEN` too. */
+export async function listen(
+  api: HttpApi,
+  door: Pick<SecondDoor, 'open'>,
+  { SVC_LISTEN: address, SVC_MANAGEMENT_LISTEN: second, shared }: ListenOptions,
+): Promise<Result<Listening>> {
+  const main = await listening('SVC_LISTEN', address, async () => {
     if (shared) await untilFree(address);
-    const port = await api.listen(shared ? { ...address, reusePort: true } : address);
-    const bound = api.server.address();
-    const host = typeof bound === 'object' && bound !== null ? bound.address : address.host;
+    await api.listen(shared ? { ...address, reusePort: true } : address);
+    return api.server.address();
+  });
+  if (!main.ok || second === undefined) return main;
+  const management = await listening('SVC_MANAGEMENT_LISTEN', second, async () => {
+    const opened = await door.open(api.server, async (listener) => void (await once(listener.listen(second), 'listening')));
+    return opened.address();
+  });
+  if (!management.ok) await api.close(0);
+  return management.ok ? ok({ ...main.value, managementUrl: management.value.url }) : management;
+}
+
+async function listening(
+  setting: 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN',
+  address: Settings['SVC_LISTEN'],
+  open: () => Promise<ReturnType<NetServer['address']>>,
+): Promise<Result<Listening>> {
+  try {
+    const bound = await open();
+    const { address: host, port } = typeof bound === 'object' && bound !== null ? bound : { address: address.host, port: address.port };
     const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.map((one) => one.address));
-    return ok({ ...describeListening(host, port, addresses), bound: { host, port } });
+    const facts = describeListening(host, port, addresses);
+    return ok({ ...facts, managementUrl: facts.url, bound: { host, port } });
   } catch (error) {
     const code = codeOf(error);
     const failed = (problem: string) => fail('stalled', 'ListenFailed', `The address "${address.host}:${address.port}" ${problem}`);
-    if (code === 'EADDRINUSE') return failed('is already in use: free it, or set "SVC_LISTEN" to another one');
-    if (code === 'EACCES') return failed('requires privileges: set "SVC_LISTEN" to a port above 1023');
-    return failed(`cannot be used: set "SVC_LISTEN" to an address of this machine (${messageOf(error)})`);
+    if (code === 'EADDRINUSE') return failed(`is already in use: free it, or set "${setting}" to another one`);
+    if (code === 'EACCES') return failed(`requires privileges: set "${setting}" to a port above 1023`);
+    return failed(`cannot be used: set "${setting}" to an address of this machine (${messageOf(error)})`);
   }
 }
 

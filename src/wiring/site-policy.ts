@@ -7,7 +7,13 @@ import type { Settings } from '../schema/settings/settings.ts';
 
 type SiteSettings = Pick<
   Settings,
-  'SVC_ALLOWED_HOSTS' | 'SVC_CORS_ORIGINS' | 'SVC_LISTEN' | 'SVC_NAMESPACE' | 'SVC_PUBLIC_URL' | 'SVC_SERVICE_NAME'
+  | 'SVC_ALLOWED_HOSTS'
+  | 'SVC_CORS_ORIGINS'
+  | 'SVC_LISTEN'
+  | 'SVC_MANAGEMENT_LISTEN'
+  | 'SVC_NAMESPACE'
+  | 'SVC_PUBLIC_URL'
+  | 'SVC_SERVICE_NAME'
 >;
 
 /** Mounted into pods together with the token. */
@@ -15,16 +21,16 @@ const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 
 /** Read once, at the start: a machine that gets another name needs a restart of the service. */
 export function readSitePolicy(settings: SiteSettings, inCluster: boolean): SitePolicy {
-  const { SVC_PUBLIC_URL: publicUrl, SVC_SERVICE_NAME: name } = settings;
+  const { SVC_PUBLIC_URL: publicUrl, SVC_SERVICE_NAME: names, SVC_MANAGEMENT_LISTEN: management } = settings;
   const namespace = settings.SVC_NAMESPACE ?? readText(NAMESPACE_FILE).trim();
   const hosts = collectHostNames({
     hostname: hostname(),
     hostsFile: readText('/etc/hosts'),
     resolverFile: readText('/etc/resolv.conf'),
-    listenHost: settings.SVC_LISTEN.host,
+    listenHosts: [settings.SVC_LISTEN.host, ...(management === undefined ? [] : [management.host])],
     publicUrl,
     allowed: settings.SVC_ALLOWED_HOSTS,
-    service: inCluster && namespace !== '' ? { name, namespace } : undefined,
+    services: inCluster && namespace !== '' ? { names, namespace } : undefined,
   });
   return {
     hosts,

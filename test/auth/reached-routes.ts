@@ -1,5 +1,6 @@
 /** The real server with the whole table of routes, in which each handler only says that it was reached: what the checks before the handlers decide can be seen from outside. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
 import { Agent, request, type RequestOptions } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { startWorld } from '../api/manage/world.ts';
 import { ACCELERATED } from '../support/accelerator.ts';
 import { buildServer } from '../../src/api/server/server.ts';
 import { createBufferBudget } from '../../src/gateway/traffic/traffic.ts';
+import { createSecondDoor } from '../../src/api/server/local-socket.ts';
 import { createSiteGuard } from '../../src/api/server/site-guard.ts';
 import { parseSettings } from '../../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../../src/wiring/site-policy.ts';
@@ -19,6 +21,11 @@ export interface ReachedRoutes {
   readonly names: readonly string[];
   /** The routes that pages of other sites may use. */
   readonly anySite: readonly string[];
+  /** Of the table, by name. */
+  route(name: string): Route;
+  /** From now on, requests go through a second port, and the first one serves models only. */
+  useManagementPort(): Promise<void>;
+  useModelPort(): void;
   /** Returns `reached`, or the code of the refusal; for `HEAD`, which has no body, `reached` or the status. `headers`: names and values in turn, so that a name can be sent twice. */
   send(route: string, headers: readonly string[], method?: 'HEAD'): Promise<string>;
   close(): Promise<void>;
@@ -33,24 +40,43 @@ export async function startReachedRoutes(authorize: Authorize): Promise<ReachedR
   const table: readonly Route[] = [...world.routes, ...pageRoutes(page)];
   const parsed = parseSettings({});
   if (!parsed.ok) throw new Error(parsed.problems.join());
+  const door = createSecondDoor();
+  let managementPort = 0;
   const api = buildServer({
     routes: table.map(onlyReached),
     settings: parsed.settings,
     gateway: { budget: createBufferBudget(2 ** 20), close: async () => undefined },
-    site: createSiteGuard(readSitePolicy(parsed.settings, false)),
+    site: createSiteGuard(readSitePolicy(parsed.settings, false), (socket) => managementPort !== 0 && !door.hasLedIn(socket)),
     authorize,
     ...ACCELERATED,
   });
-  const port = await api.listen({ host: '127.0.0.1', port: 0 });
+  const modelPort = await api.listen({ host: '127.0.0.1', port: 0 });
+  let port = modelPort;
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
   const byName = new Map(table.map((route) => [`${route.method} ${route.path}`, route]));
+
+  function routeOf(name: string): Route {
+    const route = byName.get(name);
+    if (route === undefined) throw new Error(`There is no route "${name}"`);
+    return route;
+  }
 
   return {
     names: [...byName.keys()],
     anySite: [...byName].filter(([, route]) => route.anySite === true).map(([name]) => name),
+    route: routeOf,
+    async useManagementPort() {
+      if (managementPort === 0)
+        await door.open(api.server, async (listener) => {
+          await once(listener.listen(0, '127.0.0.1'), 'listening');
+          const address = listener.address();
+          managementPort = typeof address === 'object' && address !== null ? address.port : 0;
+        });
+      port = managementPort;
+    },
+    useModelPort: () => void (port = modelPort),
     async send(name, headers, method) {
-      const route = byName.get(name);
-      if (route === undefined) throw new Error(`There is no route "${name}"`);
+      const route = routeOf(name);
       const type = route.multipart === true ? 'multipart/form-data; boundary=x' : 'application/json';
       const own = headers.some((each) => each.toLowerCase() === 'host') ? [] : ['Host', `127.0.0.1:${port}`];
       const body = route.method === 'GET' ? [] : ['Content-Type', type, 'Content-Length', '0'];
@@ -59,7 +85,7 @@ export async function startReachedRoutes(authorize: Authorize): Promise<ReachedR
     },
     async close() {
       agent.destroy();
-      await api.close(0);
+      await Promise.all([door.close(), api.close(0)]);
       await world.close();
       rmSync(page, { recursive: true });
     },

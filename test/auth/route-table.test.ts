@@ -32,8 +32,8 @@ beforeAll(async () => {
 afterAll(async () => await routes.close());
 
 /** `proxies`: `SVC_TRUSTED_PROXIES`; requests of this test come from 127.0.0.1. */
-function withAuthentication(proxies: readonly string[] = ['10.0.0.0/8']): void {
-  const settings = { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: proxies, SVC_PROXY_SECRET: SECRET };
+function withAuthentication(proxies: readonly string[] = ['10.0.0.0/8'], roles: Readonly<Record<string, Scope>> = { '*': 'admin' }): void {
+  const settings = { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: proxies, SVC_PROXY_SECRET: SECRET, SVC_IDENTITY_ROLES: roles };
   authorize = createTokenCheck(settings, { store, verifier, onUse: () => undefined });
 }
 

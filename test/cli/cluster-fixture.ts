@@ -27,8 +27,8 @@ export interface Cluster {
   lead(holder: string, renewTime?: string): void;
   /** Calls `act` once the leader's Lease has been read this many more times. */
   afterLeaseReads(count: number, act: () => void): void;
-  /** Adds a pod of the service. `port` is the container port named "http". */
-  addPod(name: string, url: string | Refused, port?: number): void;
+  /** Adds a pod of the service. `port` is the container port with the given name; with another one than "http", "http" answers nothing. */
+  addPod(name: string, url: string | Refused, port?: number, portName?: string): void;
   run(args: readonly string[], options?: RunOptions): Promise<Ran>;
   /** Stops the API server and keeps the kubeconfig. */
   goDown(): Promise<void>;
@@ -94,10 +94,11 @@ export async function startCluster(): Promise<Cluster> {
       fake.put(LEASES, NAMESPACE, { metadata: { name: 'svc-controller' }, spec: { holderIdentity: holder, renewTime } });
     },
     afterLeaseReads: (reads, act) => void (awaited = { reads, act }),
-    addPod(name, target, port = 8080) {
+    addPod(name, target, port = 8080, portName = 'http') {
       const ports = [
         { name: 'metrics', containerPort: 1 },
-        { name: 'http', containerPort: port },
+        ...(portName === 'http' ? [] : [{ name: 'http', containerPort: 2 }]),
+        { name: portName, containerPort: port },
       ];
       const status = { conditions: [{ type: 'Ready', status: 'True' }] };
       fake.put(PODS, NAMESPACE, {

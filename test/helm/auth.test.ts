@@ -35,14 +35,13 @@ describeWithHelm('The chart', () => {
       expect(name).toMatch(/^.{1,63}$/);
       for (const secret of ofKind(objects, 'Secret')) expect(nameOf(secret)).toBe(name);
       if (ofKind(objects, 'Role').length === 0) return;
-      expect(secretRulesOf(objects)).toEqual([
-        { apiGroups: [''], resources: ['secrets'], resourceNames: [name], verbs: ['get', 'list', 'watch', 'patch'] },
-      ]);
+      const rule = { apiGroups: [''], resources: ['secrets'], resourceNames: [name], verbs: ['get', 'list', 'watch', 'patch'] };
+      expect(secretRulesOf(objects)).toEqual(envOf(objects).has('SVC_AUTH_ENABLED') ? [rule] : []);
     },
   );
 
   test('uses an existing Secret', async () => {
-    const objects = await renderValues({ auth: { tokensSecret: { create: false, name: 'given' } } });
+    const objects = await renderValues({ auth: { enabled: true, tokensSecret: { create: false, name: 'given' } } });
     expect(ofKind(objects, 'Secret')).toEqual([]);
     expect(envOf(objects).get('SVC_TOKENS_SECRET')).toBe('given');
     expect(at(secretRulesOf(objects)[0], 'resourceNames')).toEqual(['given']);
@@ -51,9 +50,12 @@ describeWithHelm('The chart', () => {
   test('authenticates and trusts proxies as it is told, with the secret of the proxy from a Secret', async () => {
     const off = envOf(await renderValues({}));
     for (const key of ['SVC_AUTH_ENABLED', 'SVC_TRUSTED_PROXIES', 'SVC_PROXY_SECRET']) expect(off.has(key)).toBe(false);
-    const auth = { enabled: true, trustedProxies: ['10.244.0.0/16', '10.0.0.7'], proxySecret: { name: 'proxy' } };
+    expect(off.get('SVC_IDENTITY_ROLES')).toBe('');
+    const identityRoles = { 'anna@example.com': 'admin', '*@example.com': 'v1-only' };
+    const auth = { enabled: true, trustedProxies: ['10.244.0.0/16', '10.0.0.7'], identityRoles, proxySecret: { name: 'proxy' } };
     const on = envOf(await renderValues({ auth }));
     expect(on.get('SVC_AUTH_ENABLED')).toBe('1');
+    expect(on.get('SVC_IDENTITY_ROLES')).toBe('*@example.com=v1-only,anna@example.com=admin');
     expect(on.get('SVC_TRUSTED_PROXIES')).toBe('10.244.0.0/16,10.0.0.7');
     expect(on.get('SVC_PROXY_SECRET')).toEqual({ secretKeyRef: { name: 'proxy', key: 'secret' } });
   });

@@ -145,7 +145,7 @@ describeWithHelm('The chart', () => {
 
   test('tells the gateway the names under which clients reach it', async () => {
     const plain = settingsOf(await renderValues({}));
-    expect(plain.ok && [plain.settings.SVC_SERVICE_NAME, plain.settings.SVC_ALLOWED_HOSTS]).toEqual(['svc', []]);
+    expect(plain.ok && [plain.settings.SVC_SERVICE_NAME, plain.settings.SVC_ALLOWED_HOSTS]).toEqual([['svc', 'svc-management'], []]);
     const parsed = settingsOf(
       await renderValues({
         fullnameOverride: 'models',
@@ -155,7 +155,7 @@ describeWithHelm('The chart', () => {
       }),
     );
     expect(parsed.ok && parsed.settings).toMatchObject({
-      SVC_SERVICE_NAME: 'models',
+      SVC_SERVICE_NAME: ['models', 'models-management'],
       SVC_ALLOWED_HOSTS: ['gpu.example.com', 'ai.example.com', 'llm.example.com', '*.ai.example.com'],
     });
   });

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { decideSite } from '../../src/api/server/decide/decide-site.ts';
 import { createTokenCheck, type Authorize } from '../../src/auth/check-token.ts';
 import { parseRequestHead } from '../../src/gateway/upstream/decide/request-head.ts';
+import type { Access } from '../../src/schema/words/access.ts';
 import { parseSettings, type Settings } from '../../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../../src/wiring/site-policy.ts';
 import { describeWithHelm } from '../support/require/require-helm.ts';
@@ -40,9 +41,9 @@ describeWithHelm('A gateway behind an Ingress that forwards identity', () => {
     ({ settings } = parsed);
   });
 
-  async function decide(address: string, rawHeaders: readonly string[]): Promise<unknown> {
+  async function decide(address: string, rawHeaders: readonly string[], access: Access = 'admin'): Promise<unknown> {
     const authorize: Authorize = createTokenCheck(settings, { store: { current: () => new Map() }, onUse: () => undefined });
-    const decision = await authorize('admin', Object.assign(Object.create(null), { rawHeaders, socket: { remoteAddress: address } }));
+    const decision = await authorize(access, Object.assign(Object.create(null), { rawHeaders, socket: { remoteAddress: address } }));
     return decision.ok ? decision.caller : decision.code;
   }
 
@@ -59,6 +60,13 @@ describeWithHelm('A gateway behind an Ingress that forwards identity', () => {
     ['the Ingress with the token of a program', INGRESS, [...EMAIL, ...PROOF, 'Authorization', 'Bearer svc_1a2b3c4d.x'], 'auth.invalid'],
   ])('%s', async (_who, address, headers, outcome) => {
     expect(await decide(address, headers)).toEqual(outcome);
+  });
+
+  test('gives each person the role that the values say, and nobody else any', async () => {
+    const of = async (email: string, access: Access) => await decide(INGRESS, ['X-Forwarded-Email', email, ...PROOF], access);
+    expect(await of('ben@example.com', 'v1')).toEqual({ identity: 'ben@example.com', scope: 'v1-only' });
+    expect(await of('ben@example.com', 'admin')).toBe('auth.scope');
+    expect(await of('eve@other.test', 'v1')).toBe('auth.scope');
   });
 
   test('knows its own name there, and refuses pages of other sites although the Ingress vouches for whoever opened them', () => {
@@ -78,6 +86,8 @@ describeWithHelm('A gateway behind an Ingress that forwards identity', () => {
     const replaced = String(at(ingress, 'metadata', 'annotations', 'nginx.ingress.kubernetes.io/auth-response-headers')).split(',');
     expect(replaced.toSorted()).toEqual(['X-Forwarded-Email', 'X-Svc-Proxy-Secret']);
     expect(at(ingress, 'spec', 'rules', 0, 'host')).toBe(HOST);
+    const backend = { service: { name: 'svc-management', port: { name: 'management' } } };
+    expect(at(ingress, 'spec', 'rules', 0, 'http', 'paths')).toEqual([{ path: '/', pathType: 'Prefix', backend }]);
     expect(JSON.stringify(objects)).not.toContain(SECRET);
   });
 });

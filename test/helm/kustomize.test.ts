@@ -1,7 +1,8 @@
 /** Checks that the kustomizations and the chart produce the same objects. */
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { parseAllDocuments } from 'yaml';
@@ -61,5 +62,27 @@ describeWithHelm('The kustomizations', () => {
 
   test.each(['cpu', 'nvidia', 'amd'])('have an overlay "%s" with the objects of the chart for the example of that name', async (name) => {
     expect(await kustomized(`overlays/${name}`)).toEqual(await charted('--values', join(TOP, `helm/svc/examples/${name}.yaml`)));
+  });
+
+  const FEW = ['rbac.editSlots=false', 'rbac.readLogs=false', 'rbac.createClaims=false', 'settings.SVC_DISRUPTION_BUDGETS=0'];
+  test.each([
+    [['authentication'], ['auth.enabled=true']],
+    [['few-rights'], FEW],
+    [
+      ['few-rights', 'authentication'],
+      ['auth.enabled=true', ...FEW],
+    ],
+  ])('have the components %j for what the values %j do', async (components, values) => {
+    const directory = await mkdtemp(join(tmpdir(), 'svc-components-'));
+    const pathTo = (folder: string): string => relative(directory, join(TOP, 'manifests', folder));
+    const overlay = { resources: [pathTo('base')], components: components.map((name) => pathTo(`components/${name}`)) };
+    await writeFile(join(directory, 'kustomization.yaml'), JSON.stringify(overlay));
+    try {
+      expect(await kustomized(relative(join(TOP, 'manifests'), directory))).toEqual(
+        await charted(...values.flatMap((value) => ['--set', value])),
+      );
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
   });
 });

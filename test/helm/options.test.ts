@@ -30,6 +30,11 @@ describeWithHelm('The chart', () => {
       const names = namesIn(await renderValues(values));
       expect(names).toEqual([...new Set(names)]);
     }
+    const repeated = [
+      { name: 'SVC_TURN_SECRET', value: 'a' },
+      { name: 'SVC_TURN_SECRET', value: 'b' },
+    ];
+    await expect(renderValues({ extraEnv: repeated })).rejects.toThrow('SVC_TURN_SECRET is in extraEnv twice: remove one of the entries');
     const twice = { settings: { SVC_LOG_LEVEL: 'debug' }, extraEnv: [{ name: 'SVC_LOG_LEVEL', value: 'info' }] };
     await expect(renderValues(twice)).rejects.toThrow('SVC_LOG_LEVEL is both in settings and in extraEnv: set it in one of them');
   });

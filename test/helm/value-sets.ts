@@ -46,6 +46,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     auth: {
       enabled: true,
       trustedProxies: ['10.244.0.0/16', '2001:db8::1'],
+      identityRoles: { 'Anna@example.com': 'admin', '*@example.com': 'v1-only' },
       proxySecret: { name: 'proxy', key: 'value' },
     },
     settings: { SVC_LOG_LEVEL: 'debug', SVC_MAX_CONNECTIONS: 1_000_000, SVC_RESYNC: '1m', SVC_BODY_LIMIT: '128Mi' },
@@ -100,7 +101,10 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       enabled: true,
       className: 'nginx',
       host: 'llm.example',
-      hosts: [{ host: 'models.example', paths: [{ path: '/v1' }, { path: '/v2/rerank', pathType: 'Exact' }] }, { host: '*.llm.example' }],
+      hosts: [
+        { host: 'models.example', paths: [{ path: '/v1' }, { path: '/v2/rerank', pathType: 'Exact' }] },
+        { host: '*.llm.example', management: true },
+      ],
       tlsSecretName: 'llm-tls',
       tls: [{ secretName: 'models-tls', hosts: ['models.example'] }],
       annotations: { 'nginx.ingress.kubernetes.io/proxy-buffering': 'off' },
@@ -109,6 +113,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     serviceAccount: { annotations: { 'example.dev/role': 'inference' } },
     networkPolicy: {
       gatewayFrom: [peer],
+      managementFrom: [peer],
       slotsFrom: [peer],
       modelSources: { to: [{ ipBlock: { cidr: '203.0.113.0/24' } }], ports: [443, 8443] },
     },
@@ -131,6 +136,14 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'DoNotSchedule' }],
     podLabels: { team: 'inference' },
     podAnnotations: { 'example.dev/scrape': 'true' },
+  },
+  'one port and few rights': {
+    service: { separateManagement: false },
+    auth: { enabled: true },
+    settings: { SVC_DISRUPTION_BUDGETS: false },
+    rbac: { editSlots: false, readLogs: false, createClaims: false },
+    serviceMonitor: { enabled: true },
+    gpus: { allocation: 'device-plugin' },
   },
   'models on nodes': {
     models: { hostPath: '/srv/models' },

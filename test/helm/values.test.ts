@@ -93,6 +93,9 @@ describe('values.yaml', () => {
       },
       /\/extraEnv\/1: must NOT be valid/,
     ],
+    [{ extraEnv: [{ name: 'SVC_MANAGEMENT_LISTEN', value: ':1' }] }, /\/extraEnv\/0: must NOT be valid/],
+    [{ auth: { identityRoles: { 'anna@example.com': 'root' } } }, /\/auth\/identityRoles\/anna@example\.com/],
+    [{ auth: { identityRoles: { 'a b': 'admin' } } }, /\/auth\/identityRoles: property name must be valid/],
     [{ revisionHistoryLimit: -1 }, /\/revisionHistoryLimit: must be >= 0/],
   ])('rejects %j', (values, problem) => {
     expect(problems(values).join('\n')).toMatch(problem);

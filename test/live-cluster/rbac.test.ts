@@ -2,7 +2,7 @@
  * Least privilege: the service runs with the rights of the chart's own service account and exercises all its features. Its requests to the API server must
  * match what the chart grants: nothing is forbidden, and without any one of the rights a request would have been forbidden.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,13 @@ interface Rule {
 const NAMESPACE = `svc-rbac-${process.pid}`;
 const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', NAMESPACE, ...args], input);
 /** Without DRA, which not every cluster serves. */
-const VALUES = { gpus: { allocation: 'device-plugin' } };
+const VALUES = { gpus: { allocation: 'device-plugin' }, auth: { enabled: true } };
+/** Everything that values can switch off. */
+const FEW = {
+  gpus: VALUES.gpus,
+  rbac: { editSlots: false, readLogs: false, createClaims: false },
+  settings: { SVC_DISRUPTION_BUDGETS: false },
+};
 const PRIMARY = 'inference.svc.dev/slot=primary';
 const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', 'Secret']);
 
@@ -41,11 +47,14 @@ describeWithCluster('The chart’s service account', () => {
   let role: Json;
   let rules: readonly Rule[];
   let output = '';
+  let token = '';
+  let port: number;
 
   const call = async (method: string, path: string, body?: object): Promise<Response> =>
     fetch(`${url}${path}`, {
       method,
-      ...(body === undefined ? {} : { body: JSON.stringify({ spec: body }), headers: { 'content-type': 'application/json' } }),
+      ...(body === undefined ? {} : { body: JSON.stringify({ spec: body }) }),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     });
   const change = async (method: string, path: string, body?: object): Promise<void> => {
     const answer = await call(method, path, body);
@@ -73,8 +82,12 @@ describeWithCluster('The chart’s service account', () => {
     await mkdir(join(directory, 'config'));
     await writeFile(join(directory, 'kubeconfig'), recorder.kubeconfig);
     await writeFile(join(directory, 'config/toolboxes.toml'), '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n');
-    const port = await freePort();
+    port = await freePort();
     url = `http://127.0.0.1:${port}`;
+    await serve({ SVC_AUTH_ENABLED: '1' });
+  }, 240_000);
+
+  async function serve(environment: Readonly<Record<string, string>>): Promise<void> {
     child = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], {
       env: {
         ...ownEnvironment(),
@@ -86,6 +99,7 @@ describeWithCluster('The chart’s service account', () => {
         SVC_POD_NAME: 'gateway-of-the-test',
         SVC_IMAGE: process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test',
         SVC_GPU_ALLOCATION: 'device-plugin',
+        ...environment,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -97,7 +111,7 @@ describeWithCluster('The chart’s service account', () => {
         () => false,
       ),
     );
-  }, 240_000);
+  }
 
   afterAll(async () => {
     child.kill('SIGKILL');
@@ -123,10 +137,21 @@ describeWithCluster('The chart’s service account', () => {
     await until('leadership', isUsed('list inference.svc.dev/slotspecs'));
     // A token in the Secret of the chart, which is empty at first; another Secret is not for the service.
     await until('the watch of the tokens', isUsed('watch /secrets'));
+    // The first one, with the rights of the administrator.
+    const first = spawnSync(
+      process.execPath,
+      ['src/cli/svcctl.mjs', '--namespace', NAMESPACE, 'token', 'create', '--label', 'first', '--scope', 'admin'],
+      {
+        encoding: 'utf8',
+        env: { ...ownEnvironment(), KUBECONFIG: process.env['KUBECONFIG'] ?? '' },
+      },
+    );
+    token = /svc_[0-9a-f]{8}\.\S+/.exec(first.stdout)?.[0] ?? `none: ${first.stderr}`;
+    await until('the token to count', async () => (await call('GET', '/api/auth/tokens')).status === 200);
     const created = await fetch(`${url}/api/auth/tokens`, {
       method: 'POST',
       body: JSON.stringify({ label: 'rights', scope: 'read-only' }),
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     });
     expect([created.status, await created.text()]).toEqual([200, expect.stringContaining('"scope":"read-only"')]);
     const stored = await inNamespace(['get', 'secret', 'svc-tokens', '--output', 'jsonpath={.data.tokens\\.toml}']);
@@ -220,5 +245,37 @@ describeWithCluster('The chart’s service account', () => {
       }
     }
     await inNamespace(['apply', '--filename', '-'], JSON.stringify(role));
+  }, 240_000);
+
+  test('is enough without what the values switch off, and answers management on its own port only', async () => {
+    const [few] = (await renderValues(FEW, NAMESPACE)).filter(({ kind }) => kind === 'Role');
+    await inNamespace(['apply', '--filename', '-'], JSON.stringify(few));
+    const before = new Set(recorder.refused);
+    const management = await freePort();
+    await serve({ SVC_DISRUPTION_BUDGETS: '0', SVC_MANAGEMENT_LISTEN: `127.0.0.1:${management}` });
+    const refused = () => [...recorder.refused].filter((right) => !before.has(right));
+    await createSlot('plain', {});
+    await until('the slot to answer', async () => readySlot('plain'), 120_000);
+    const managed = `http://127.0.0.1:${management}`;
+    const statuses = await Promise.all(
+      [
+        `${url}/v1/models`,
+        `${url}/api/health/ready`,
+        `${url}/api/slots`,
+        `${url}/api/metrics`,
+        `${managed}/api/slots`,
+        `${managed}/api/metrics`,
+      ].map(async (each) => (await fetch(each)).status),
+    );
+    expect(statuses).toEqual([200, 200, 404, 404, 200, 200]);
+    expect(refused()).toEqual([]);
+    const edit = await fetch(`${managed}/api/slots/plain`, {
+      method: 'PATCH',
+      body: JSON.stringify({ spec: { replicas: 2 } }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([edit.status, await edit.text()]).toEqual([expect.any(Number), expect.stringContaining('forbidden')]);
+    expect(edit.ok).toBe(false);
+    expect(refused()).toEqual(['patch inference.svc.dev/slotspecs']);
   }, 240_000);
 });

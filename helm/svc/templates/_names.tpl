@@ -25,6 +25,19 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Whether management has a port of its own: "true" or nothing. Values of a release before it had one do not say. */}}
+{{- define "svc.separateManagement" -}}
+{{- if ne (toString .Values.service.separateManagement) "false" -}}true{{- end -}}
+{{- end -}}
+
+{{/* The Service with the management API, and the name of its port. */}}
+{{- define "svc.managementService" -}}
+{{- if include "svc.separateManagement" . -}}{{- include "svc.derivedName" (dict "root" . "suffix" "management") -}}{{- else -}}{{- include "svc.fullname" . -}}{{- end -}}
+{{- end -}}
+{{- define "svc.managementPort" -}}
+{{- ternary "management" "http" (eq (include "svc.separateManagement" .) "true") -}}
+{{- end -}}
+
 {{/* The hosts of the Ingress: a list of {host, paths} as JSON, within an object, because a template can only return text. */}}
 {{- define "svc.ingressHosts" -}}
 {{- $hosts := list -}}
@@ -142,6 +155,15 @@ annotations:
 {{- if and .enabled .trustedProxies (not .proxySecret.name) }}
 {{- fail "Set \"auth.proxySecret.name\" too: otherwise every pod at an address of \"auth.trustedProxies\" could send X-Forwarded-Email and be an administrator" }}
 {{- end }}
+{{- if and .enabled .trustedProxies (not .identityRoles) }}
+{{- fail "Set \"auth.identityRoles\" too, for example to {\"*@example.com\": v1-only, anna@example.com: admin}: whoever \"auth.trustedProxies\" forward has only the scope that is written there" }}
+{{- end }}
+{{- $roles := list }}
+{{- range $identity, $scope := .identityRoles }}
+{{- $roles = append $roles (printf "%s=%s" $identity $scope) }}
+{{- end }}
+- name: SVC_IDENTITY_ROLES
+  value: {{ join "," $roles | quote }}
 {{- with .trustedProxies }}
 - name: SVC_TRUSTED_PROXIES
   value: {{ join "," . | quote }}

@@ -9,32 +9,49 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 
 export type LocalSocket = ReturnType<typeof createLocalSocket>;
+export type SecondDoor = ReturnType<typeof createSecondDoor>;
 
 /** `sun_path` of Linux, without the zero at its end. */
 const LONGEST_PATH_BYTES = 107;
 
 export function createLocalSocket() {
-  const local = new WeakSet<Socket>();
-  let listening: { readonly listener: Server; readonly path: string } | undefined;
+  const door = createSecondDoor();
+  let removed: string | undefined;
   return {
-    isLocal: (socket: Socket): boolean => local.has(socket),
+    isLocal: door.hasLedIn,
     /** Replaces a socket that an earlier process left behind. Throws if it cannot be created. */
     async listen(path: string, server: HttpServer): Promise<void> {
-      // The HTTP server's own sockets can be half open as well.
-      const listener = createServer({ allowHalfOpen: true }, (socket) => {
-        local.add(socket);
-        server.emit('connection', socket);
-      });
-      await bind(listener, path);
-      listening = { listener, path };
+      await door.open(server, async (listener) => bind(listener, path));
+      removed = path;
     },
     /** Removes the file, and resolves once the last connection is closed. The HTTP server closes connections. */
     async close(): Promise<void> {
-      if (listening === undefined) return;
-      const { listener, path } = listening;
-      listening = undefined;
-      await rm(path, { force: true });
-      await new Promise<void>((resolve) => listener.close(() => resolve()));
+      if (removed !== undefined) await rm(removed, { force: true });
+      await door.close();
+    },
+  };
+}
+
+/** Another listener whose connections the HTTP server serves, and can tell from its own. */
+export function createSecondDoor() {
+  const led = new WeakSet<Socket>();
+  let open: Server | undefined;
+  return {
+    hasLedIn: (socket: Socket): boolean => led.has(socket),
+    async open(server: HttpServer, listenWith: (listener: Server) => Promise<void>): Promise<Server> {
+      // The HTTP server's own sockets can be half open as well.
+      const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+        led.add(socket);
+        server.emit('connection', socket);
+      });
+      await listenWith(listener);
+      return (open = listener);
+    },
+    /** Resolves once the last connection is closed. */
+    async close(): Promise<void> {
+      const closing = open;
+      open = undefined;
+      if (closing !== undefined) await new Promise<void>((resolve) => closing.close(() => resolve()));
     },
   };
 }

@@ -192,9 +192,13 @@ interface OptionsFacts {
   readonly site: SiteGuard;
 }
 
+const FOR_PAGES = { tag: 'inference', access: 'v1', cors: true } as const;
+const FOR_MANAGEMENT = { tag: 'system', access: 'admin' } as const;
+
 /** Lists the methods of a path. A preflight is answered only for an origin that may use the path. */
 function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, cors, site }: OptionsFacts): void {
-  const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), cors.length > 0 ? { cors: true } : {});
+  const route = cors.length > 0 ? FOR_PAGES : FOR_MANAGEMENT;
+  const from = site.check(request.raw, parseRequestHead(request.raw.rawHeaders), route);
   if (from.kind === 'refuse') return sendError(reply, from);
   void reply.code(204).header('allow', methods.join(', '));
   if (from.kind === 'cors') void reply.headers(preflightHeaders(from.origin, cors, request.headers['access-control-request-headers']));

@@ -1,10 +1,23 @@
-/** Refuses requests of web pages of other sites, and remembers accepted hosts: then a request costs one lookup. */
+/**
+ * Refuses requests of web pages of other sites, and requests for management on the port for models.
+ * `decide/decide-site.ts` decides; this file reads the facts and remembers accepted hosts, so that an ordinary
+ * inference request costs one lookup.
+ */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { RequestHead } from '../../gateway/upstream/decide/request-head.ts';
-import { decideSite, OWN, type SiteDecision, type SitePolicy } from './decide/decide-site.ts';
+import {
+  decideSite,
+  isForModelPort,
+  MANAGEMENT_ONLY,
+  OWN,
+  type PortFacts,
+  type SiteDecision,
+  type SitePolicy,
+} from './decide/decide-site.ts';
 import type { Route } from './define-route.ts';
 
-type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor'>;
+type SiteFacts = Pick<IncomingMessage, 'method' | 'url' | 'httpVersionMajor' | 'httpVersionMinor' | 'socket'>;
 
 export type SiteGuard = ReturnType<typeof createSiteGuard>;
 
@@ -13,7 +26,8 @@ const MAX_HOSTS = 256;
 /** A name has at most 253 characters, and a port five. */
 const MAX_HOST_LENGTH = 260;
 
-export function createSiteGuard(policy: SitePolicy) {
+/** `isModelPort`: the connection came through a port that serves models only. Default: every port serves all. */
+export function createSiteGuard(policy: SitePolicy, isModelPort: (socket: Socket) => boolean = () => false) {
   const accepted = new Set<string>();
 
   function remember(host: string | undefined): void {
@@ -25,7 +39,9 @@ export function createSiteGuard(policy: SitePolicy) {
   return {
     /** Pages of some other origin may use routes under `/v1`. */
     allowsOrigins: policy.corsOrigins.size > 0,
-    check(req: SiteFacts, head: RequestHead, { anySite, cors }: Pick<Route, 'anySite' | 'cors'>): SiteDecision {
+    check(req: SiteFacts, head: RequestHead, route: PortFacts & Pick<Route, 'cors'>): SiteDecision {
+      const { anySite, cors } = route;
+      if (!isForModelPort(route) && isModelPort(req.socket)) return MANAGEMENT_ONLY;
       if (anySite === true) return OWN;
       const isPlain = head.origin === undefined && head.fetchSite === undefined && head.hosts === 1 && isPath(req.url);
       if (isPlain && head.host !== undefined && accepted.has(head.host)) return OWN;
@@ -36,7 +52,7 @@ export function createSiteGuard(policy: SitePolicy) {
   };
 }
 
-function siteRequest(req: SiteFacts, head: RequestHead) {
+function siteRequest(req: Omit<SiteFacts, 'socket'>, head: RequestHead) {
   const target = isPath(req.url) ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
   const isHttp10 = req.httpVersionMajor === 1 && req.httpVersionMinor === 0;
   return { ...head, method: req.method ?? '', isHttp10, target };

@@ -66,6 +66,16 @@ export function describeForgery(settings: ProxySettings): { readonly found: stri
 
 export type ProxySettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
 
+/** A forwarded identity has its own role, else that of its domain, else that of everyone, else none. */
+export function decideIdentity(access: Access, identity: string, roles: Settings['SVC_IDENTITY_ROLES']): AccessDecision {
+  const name = identity.toLowerCase();
+  const domains = name.includes('@') ? [`*${name.slice(name.lastIndexOf('@'))}`] : [];
+  const entry = [name, ...domains, '*'].find((key) => Object.hasOwn(roles, key));
+  const scope = entry === undefined ? undefined : roles[entry];
+  if (scope !== undefined) return decideScope(access, { identity, scope });
+  return denied('auth.scope', `"${identity.slice(0, 200)}" has no role: give it one in "SVC_IDENTITY_ROLES" (chart: "auth.identityRoles")`);
+}
+
 /** Lower case. The last one proves the proxy's identity where `SVC_PROXY_SECRET` is set. */
 const HEADERS = ['authorization', 'x-api-key', 'api-key', 'x-forwarded-email', 'x-svc-proxy-secret'] as const;
 /** Their lengths all differ, so that other headers of a request cost next to nothing. */

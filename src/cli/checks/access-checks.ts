@@ -45,7 +45,7 @@ export async function readAccess(settings: Settings): Promise<AccessFacts> {
   const listening = describeListening(host, port, addresses);
   const isAll = host === '0.0.0.0' || host === '::';
   const urls = isAll ? [`http://${hostname()}:${port}`, ...listening.urls.slice(1)] : listening.urls;
-  const local = `http://${localAuthority(settings.SVC_LISTEN)}`;
+  const local = `http://${localAuthority(settings.SVC_MANAGEMENT_LISTEN ?? settings.SVC_LISTEN)}`;
   const [status, config] = await Promise.all([readJson(`${local}/api/status`), readJson(`${local}/api/config/urls`)]);
   const configured = config?.['source'] === 'setting' ? config['dashboard_url'] : settings.SVC_PUBLIC_URL;
   const publicUrl = typeof configured === 'string' ? configured.replace(/\/$/, '') : undefined;

@@ -180,7 +180,7 @@ async function checkDisk({ SVC_MODELS_DIR: dir, SVC_STATE_DIR: parent }: Setting
   return warn('disk', found, 'Free space: "svcctl model rm" removes models; or set SVC_MODELS_DIR to another disk');
 }
 
-async function checkAddress({ SVC_LISTEN: listen }: Settings): Promise<Check> {
+async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen = models }: Settings): Promise<Check> {
   const address = authority(listen);
   const error = await listenError(listen.host, listen.port);
   if (error === undefined) return ok('address', `No service answers; ${address} is free`);

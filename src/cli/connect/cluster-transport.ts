@@ -10,7 +10,7 @@ import { createAgents } from '../../cluster/client/http-client.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { CONTROLLER_LEASE, tablesAt } from '../../schema/pod/kube-fields.ts';
+import { CONTROLLER_LEASE, tablesAt, valueAt } from '../../schema/pod/kube-fields.ts';
 import type { Environment } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
 import type { ServiceOptions } from './service-options.ts';
@@ -58,9 +58,11 @@ export async function openCluster(options: ServiceOptions, env: Environment) {
 
 const nonEmpty = (value: string | undefined): string | undefined => (value === '' ? undefined : value);
 
-/** Used if no container port is named `PORT_NAME`. */
+/** Used if no container port has one of `PORT_NAMES`. */
 const DEFAULT_PORT = 8080;
-const PORT_NAME = 'http';
+const DEFAULT_MANAGEMENT_PORT = 8081;
+/** Without the first, the second serves management too. */
+const PORT_NAMES = ['management', 'http'];
 /** Every request goes through the API server, which serves others too. */
 const POLL_MS = 500;
 const LEASE_POLL_MS = 500;
@@ -155,13 +157,15 @@ async function waitForLeader({ cluster, now, onWait }: ClusterTransportOptions, 
 }
 
 /** Returns the response of the service, or the error of the API server. */
-async function sendToPod(cluster: ClusterAccess, { pod, port }: Leader, request: ServiceRequest): Promise<ServiceResponse | ApiStatus> {
-  const path = `/api/v1/namespaces/${cluster.namespace}/pods/http:${pod}:${port}/proxy${request.path}`;
-  const response = await cluster.send({ ...request, path });
+async function sendToPod(cluster: ClusterAccess, leader: Leader, request: ServiceRequest): Promise<ServiceResponse | ApiStatus> {
+  const response = await cluster.send({ ...request, path: proxyPath(cluster, leader, request.path) });
   if (response.status < 400) return response;
   const body = await response.text();
   return parseStatus(body) ?? { ...response, text: async () => body };
 }
+
+const proxyPath = ({ namespace }: ClusterAccess, { pod, port }: Omit<Leader, 'renewed'>, path: string): string =>
+  `/api/v1/namespaces/${namespace}/pods/http:${pod}:${port}/proxy${path}`;
 
 async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>> {
   const { namespace, server } = cluster;
@@ -181,13 +185,21 @@ async function readLease(cluster: ClusterAccess): Promise<z.output<typeof Lease>
   });
 }
 
-/** Returns undefined if the pod no longer exists, and the default port if the user may not read pods. */
+/** Returns undefined if the pod no longer exists, and the default port that answers if the user may not read pods. */
 async function readPort(cluster: ClusterAccess, pod: string): Promise<number | undefined> {
   const response = await cluster.send({ method: 'GET', path: `/api/v1/namespaces/${cluster.namespace}/pods/${pod}` });
   const body = await response.text();
   if (response.status === 404) return undefined;
-  const ports = tablesAt(parseJson(body), 'spec', 'containers').flatMap((container) => tablesAt(container, 'ports'));
-  return Number(ports.find(({ name }) => name === PORT_NAME)?.['containerPort'] ?? DEFAULT_PORT);
+  const found = parseJson(body);
+  if (response.status !== 200 || valueAt(found, 'spec') === undefined) {
+    const path = proxyPath(cluster, { pod, port: DEFAULT_MANAGEMENT_PORT }, '/api/health/system');
+    const probe = await cluster.send({ method: 'GET', path });
+    await probe.text();
+    return probe.status === 200 ? DEFAULT_MANAGEMENT_PORT : DEFAULT_PORT;
+  }
+  const ports = tablesAt(found, 'spec', 'containers').flatMap((container) => tablesAt(container, 'ports'));
+  const named = PORT_NAMES.map((name) => ports.find((port) => port['name'] === name)).find((port) => port !== undefined);
+  return Number(named?.['containerPort'] ?? DEFAULT_PORT);
 }
 
 /** Whether the pod was not reached and a second request cannot repeat an effect. */

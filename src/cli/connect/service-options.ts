@@ -38,7 +38,7 @@ export function targetsCluster(options: ServiceOptions, env: Environment): boole
   return byOption || byEnvironment;
 }
 
-/** Returns `--server`, else `SVCCTL_SERVER`, else the address in `SVC_LISTEN`. Without a slash at the end. */
+/** Returns `--server`, else `SVCCTL_SERVER`, else where the settings say. Without a slash at the end. */
 export async function serviceUrl(options: ServiceOptions, env: Environment): Promise<string> {
   const given = options.server ?? env['SVCCTL_SERVER'];
   if (given === undefined || given === '') return await listenUrl(env);
@@ -52,9 +52,10 @@ export async function serviceUrl(options: ServiceOptions, env: Environment): Pro
 
 /** Loads the schema of the settings only if one of them is set. */
 async function listenUrl(env: Environment): Promise<string> {
-  if (env['SVC_LISTEN'] === undefined) return 'http://127.0.0.1:8080';
+  const address = env['SVC_MANAGEMENT_LISTEN'] ?? env['SVC_LISTEN'];
+  if (address === undefined) return 'http://127.0.0.1:8080';
   const { SettingsSchema } = await import('../../schema/settings/settings.ts');
-  const listen = SettingsSchema.shape.SVC_LISTEN.safeParse(env['SVC_LISTEN']).data;
+  const listen = SettingsSchema.shape.SVC_LISTEN.safeParse(address).data;
   return listen === undefined ? 'http://127.0.0.1:8080' : `http://${localAuthority(listen)}`;
 }
 

@@ -54,13 +54,20 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   if (!started.ok) return refuse(started.failure.message);
   const service = started.value;
   const inCluster = service.runtime === 'kube';
-  const exposure = describeExposure({ isLocal: service.isLocal, authEnabled: settings.SVC_AUTH_ENABLED, inCluster });
+  const exposure = describeExposure({
+    isLocal: service.isLocal,
+    modelsOnly: settings.SVC_MANAGEMENT_LISTEN !== undefined,
+    authEnabled: settings.SVC_AUTH_ENABLED,
+    inCluster,
+  });
   // The chart of a cluster trusts no proxy without a secret.
   const ofHost = inCluster ? [] : warningsOf(settings);
   const warnings = [exposure, ...ofHost].filter((warning) => warning !== undefined);
   if (checkout) process.stdout.write(welcome(service, settings, version, warnings));
   else {
-    log.info({ urls: service.urls, runtime: service.runtime, version }, 'Listening');
+    const { urls, managementUrl, runtime } = service;
+    const management = settings.SVC_MANAGEMENT_LISTEN === undefined ? {} : { managementUrl };
+    log.info({ urls, ...management, runtime, version }, 'Listening');
     for (const warning of warnings) log.warn({ urls: service.urls }, warning);
   }
   void notifySystemd(service);
@@ -156,7 +163,7 @@ function welcome(service: Service, settings: Settings, version: string, warnings
   const relative = path.relative(process.cwd(), settings.SVC_CONFIG_DIR);
   const config = relative.startsWith('..') ? settings.SVC_CONFIG_DIR : relative;
   const svcctl = 'npm run --silent svcctl --';
-  const page = existsSync(DASHBOARD) ? `\n  Open the page     ${service.url}/` : '';
+  const page = existsSync(DASHBOARD) ? `\n  Open the page     ${service.managementUrl}/` : '';
   // The other commands need a token then; this one writes to the token file itself.
   const token = settings.SVC_AUTH_ENABLED
     ? `\n  Create a token    export SVC_TOKEN=$(SVC_CONFIG_DIR='${config}' ${svcctl} token create --label me --scope admin)`
@@ -169,7 +176,7 @@ function welcome(service: Service, settings: Settings, version: string, warnings
   svc ${version} is listening on${where} (runtime "${service.runtime}")
 ${warning}${page}${token}
   Send a prompt     curl ${service.url}/v1/chat/completions${credential} -H 'content-type: application/json' -d '${body}'
-  List the slots    ${svcctl} get slots --server ${service.url}
+  List the slots    ${svcctl} get slots --server ${service.managementUrl}
   Change the model  edit ${path.join(config, 'slots', 'primary.toml')}: set default = "demo-owl" and save
   Stop              Ctrl-C
 

@@ -17,7 +17,8 @@ export interface DesireDeps {
   readonly providers: ProviderRegistry;
   /** The image a provider runs in; undefined if none is known. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
-  readonly settings: Pick<Settings, 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> & Partial<Pick<Settings, 'SVC_LISTEN'>>;
+  readonly settings: Pick<Settings, 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
+    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'>>;
   /** Default: without memory. */
   readonly give?: typeof giveBackend;
 }
@@ -44,7 +45,7 @@ export function desire(
     providers,
     images,
     portRange: settings.SVC_PORT_RANGE,
-    ownPort: settings.SVC_LISTEN?.port,
+    ownPorts: [settings.SVC_LISTEN, settings.SVC_MANAGEMENT_LISTEN].flatMap((listen) => listen?.port ?? []),
     modelsRoot: models.root,
     memoryBudgetBytes: budgetOf(settings, ownMemory),
     ...templating,

@@ -1,5 +1,6 @@
 /** The kinds of values that settings have, as texts of the environment are parsed to them. */
 import { z } from 'zod';
+import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 
@@ -29,7 +30,7 @@ export const WorkerCount = z
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
-export const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
 export const PodUser = z
   .string()
@@ -50,7 +51,7 @@ export const PortRange = z
   .refine((range) => range.first < range.last && range.last <= 65_535, 'Use a first port below the last one, and a last port up to 65535');
 
 /** A list separated by commas or spaces. `parse` returns undefined for an invalid entry; `rule` is the rule. */
-export const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
+const ListOf = (parse: (entry: string) => string | undefined, rule: string) =>
   z
     .string()
     .default('')
@@ -60,6 +61,8 @@ export const ListOf = (parse: (entry: string) => string | undefined, rule: strin
       if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${rule}, not "${wrong}"` });
       return entries.map((entry) => parse(entry) ?? entry);
     });
+export const NamesOf = (kind: string) =>
+  ListOf((entry) => (OBJECT_NAME.test(entry) ? entry : undefined), `Write names of ${kind}: lower-case letters, digits, "-" and "."`);
 const HOST_NAME = /^(?:\*|(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?\.?)$/;
 export const HostNames = ListOf(
   (entry) => (HOST_NAME.test(entry) ? entry : undefined),
@@ -70,6 +73,21 @@ export const ProxyAddresses = ListOf(
   (entry) => (ADDRESS.safeParse(entry).success ? entry : undefined),
   'Write IP addresses or CIDR ranges, such as "127.0.0.1" or "10.0.0.0/8"',
 );
+/** Everyone, everyone of a domain, or one name. */
+const IDENTITY = /^(?:\*|\*@[^\s@,*]+|[^\s,*]+)$/;
+/** Lower-case identities with their scopes. */
+export const IdentityRoles = ListOf(
+  (entry) => {
+    const [, identity = '', scope] = /^(.*)=(.*)$/.exec(entry) ?? [];
+    return IDENTITY.test(identity) && isScope(scope) ? entry : undefined;
+  },
+  `Write an identity and its scope (${SCOPES.join(', ')}), such as "anna@example.com=admin", "*@example.com=v1-only" or "*=read-only"`,
+).transform((entries): Readonly<Record<string, Scope>> => {
+  const pairs = entries.map(
+    (entry) => [entry.slice(0, entry.lastIndexOf('=')).toLowerCase(), entry.slice(entry.lastIndexOf('=') + 1)] as const,
+  );
+  return Object.fromEntries(pairs.filter((pair): pair is readonly [string, Scope] => isScope(pair[1])));
+});
 /** Browser extensions and desktop applications have schemes of their own, such as `chrome-extension` and `app`. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@*\s"]+\/?$/i;
 export const Origins = ListOf(

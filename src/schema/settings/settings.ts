@@ -8,10 +8,10 @@ import {
   Flag,
   GpuResources,
   HostNames,
+  IdentityRoles,
   LicenseNames,
-  ListOf,
   ListenAddress,
-  OBJECT_NAME,
+  NamesOf,
   ObjectName,
   Origins,
   PodUser,
@@ -25,6 +25,9 @@ import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-pro
 export const SettingsSchema = z.strictObject({
   SVC_LISTEN: ListenAddress.optional().describe(
     'Address to listen on. Default: `0.0.0.0:8080`; `127.0.0.1:8080` with authentication, and for `npm start` in a checkout',
+  ),
+  SVC_MANAGEMENT_LISTEN: ListenAddress.optional().describe(
+    'Second address, such as `127.0.0.1:8081`, that answers every route; `SVC_LISTEN` then answers those for models and probes only (`docs/security.md`). Default: none',
   ),
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])
@@ -42,6 +45,9 @@ export const SettingsSchema = z.strictObject({
   SVC_AUTH_ENABLED: Flag.prefault('0').describe('Whether routes require credentials, except those that are open to everyone'),
   SVC_TRUSTED_PROXIES: ProxyAddresses.prefault('127.0.0.1,::1').describe(
     'Comma-separated addresses, and CIDR ranges such as `10.0.0.0/8`, of proxies whose `X-Forwarded-Email` header is trusted',
+  ),
+  SVC_IDENTITY_ROLES: IdentityRoles.prefault('*=admin').describe(
+    'Comma-separated scopes of the identities that a trusted proxy forwards: `anna@example.com=admin`, `*@example.com=v1-only` for a domain, `*=read-only` for everyone. The closest entry counts; whoever has none is refused. The chart sets it from `auth.identityRoles`, by default to nobody',
   ),
   SVC_PROXY_SECRET: z
     .string()
@@ -139,9 +145,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_STREAM_TIMEOUT: DurationMs.prefault('300s').describe('Maximum silence within a response; then it ends with `upstream.timeout`'),
   SVC_NAMESPACE: ObjectName.optional().describe('Cluster only: namespace of the slots. Default: that of the pod or of the kubeconfig'),
-  SVC_SERVICE_NAME: ObjectName.default('svc').describe(
-    'Cluster only: name of the Service in front of the gateway; clients may use it, alone or with its namespace and domain',
-  ),
+  SVC_SERVICE_NAME: NamesOf('Services')
+    .prefault('svc')
+    .describe('Cluster only: comma-separated Services of the gateway; clients may use their names, alone or with namespace and domain'),
   SVC_POD_NAME: ObjectName.optional().describe('Cluster only: name of this replica. Default: the host name'),
   SVC_POD_UID: z.uuid().optional().describe('Cluster only: uid of the pod of this replica, which owns the objects of the replica'),
   SVC_IMAGE: z
@@ -151,10 +157,7 @@ export const SettingsSchema = z.strictObject({
     .describe(
       'Cluster only: image of this service, which downloads and verifies models in the pods of slots. If unset, models must be in place',
     ),
-  SVC_IMAGE_PULL_SECRETS: ListOf(
-    (entry) => (OBJECT_NAME.test(entry) ? entry : undefined),
-    'Write names of Secrets: lower-case letters, digits, "-" and "."',
-  ).describe(
+  SVC_IMAGE_PULL_SECRETS: NamesOf('Secrets').describe(
     'Cluster only: comma-separated Secrets with which the pods of slots pull their images, besides those of their service account',
   ),
   SVC_POD_USER: PodUser.prefault('65532').describe(
@@ -226,14 +229,19 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
     ok: true,
     settings: {
       ...value,
-      SVC_LISTEN: value.SVC_LISTEN ?? { host, port: 8080 },
+      SVC_LISTEN: value.SVC_LISTEN ?? { host, port: DEFAULT_PORT },
       SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
 }
 
+const DEFAULT_PORT = 8080;
+
 /** Settings that are valid one by one, but not together. */
-function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath }: Parsed): readonly string[] {
+function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath, ...listens }: Parsed): readonly string[] {
+  const { SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: management } = listens;
+  const samePort = management !== undefined && management.port !== 0 && management.port === (models?.port ?? DEFAULT_PORT);
+  if (samePort) return [`"SVC_MANAGEMENT_LISTEN" and "SVC_LISTEN" have the same port ${management.port}: use two ports, or leave it out`];
   if (workers === 1 || fastPath) return [];
   return [`Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}"`];
 }

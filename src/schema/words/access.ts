@@ -9,6 +9,7 @@ export type Access = (typeof ACCESS_CLASSES)[number];
 
 export const SCOPES = ['admin', 'all', 'v1-only', 'read-only'] as const;
 export type Scope = (typeof SCOPES)[number];
+export const isScope = (text: string | undefined): text is Scope => SCOPES.some((scope) => scope === text);
 
 /** What each scope covers besides open routes. Omitting a scope does not compile; an unlisted class is denied. */
 export const GRANTS: Readonly<Record<Scope, readonly Access[]>> = {

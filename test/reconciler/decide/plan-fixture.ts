@@ -40,7 +40,7 @@ export interface Scene {
   readonly hardware?: Hardware;
   readonly unreachable?: string;
   readonly takenPorts?: readonly number[];
-  readonly ownPort?: number;
+  readonly ownPorts?: readonly number[];
   readonly traits?: Partial<RuntimeTraits>;
   readonly problems?: DesiredSlot['problems'];
   readonly leads?: boolean;
@@ -108,7 +108,7 @@ export function factsOf(scene: Scene): {
     providers,
     images: () => (scene.without === 'imageName' ? undefined : IMAGE),
     portRange: { first: 18_080, last: 18_082 },
-    ownPort: scene.ownPort,
+    ...(scene.ownPorts === undefined ? {} : { ownPorts: scene.ownPorts }),
     modelsRoot,
     memoryBudgetBytes: scene.budgetBytes,
     hardware: scene.hardware,

@@ -202,9 +202,9 @@ describe('plan()', () => {
   });
 
   test('never chooses the port of the gateway', () => {
-    const [action] = planOf({ ownPort: 18_080 }).made.actions;
+    const [action] = planOf({ ownPorts: [18_080] }).made.actions;
     expect(action).toMatchObject({ args: { workload: { port: { host: 18_081 } } } });
-    expect(planOf({ ownPort: 18_080, takenPorts: [18_081, 18_082] }).actions).toEqual([]);
+    expect(planOf({ ownPorts: [18_080], takenPorts: [18_081, 18_082] }).actions).toEqual([]);
   });
 
   test('stops no workload whose start is under way, whatever is wrong with it', () => {

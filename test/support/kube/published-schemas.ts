@@ -7,6 +7,8 @@ import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s
 import { ScaledObject } from '@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject';
 import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
+import { ValidatingAdmissionPolicy } from 'kubernetes-models/admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy';
+import { ValidatingAdmissionPolicyBinding } from 'kubernetes-models/admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress';
@@ -17,6 +19,7 @@ import { ClusterRoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/
 import { Role } from 'kubernetes-models/rbac.authorization.k8s.io/v1/Role';
 import { RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1/RoleBinding';
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap';
+import { Namespace } from 'kubernetes-models/v1/Namespace';
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim';
 import { Pod } from 'kubernetes-models/v1/Pod';
 import { Secret } from 'kubernetes-models/v1/Secret';
@@ -35,6 +38,8 @@ function by<T>(Model: new (data: T) => { validate(): unknown }): Check {
 }
 
 const CHECKS: Readonly<Record<string, Check>> = {
+  'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy': by(ValidatingAdmissionPolicy),
+  'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding': by(ValidatingAdmissionPolicyBinding),
   'apps/v1/Deployment': by(Deployment),
   'argoproj.io/v1alpha1/Application': by(Application),
   'autoscaling/v2/HorizontalPodAutoscaler': by(HorizontalPodAutoscaler),
@@ -57,6 +62,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'rbac.authorization.k8s.io/v1/RoleBinding': by(RoleBinding),
   'source.toolkit.fluxcd.io/v1/GitRepository': by(GitRepository),
   'v1/ConfigMap': by(ConfigMap),
+  'v1/Namespace': by(Namespace),
   'v1/PersistentVolumeClaim': by(PersistentVolumeClaim),
   'v1/Pod': by(Pod),
   'v1/Secret': by(Secret),

@@ -5,7 +5,7 @@ import { pause } from '../service.ts';
 
 export interface Gateway {
   readonly name: string;
-  /** The address of the pod itself, not of the Service. */
+  /** The management port of the pod itself, not of the Service: it answers every route. */
   readonly url: string;
   readonly leads: boolean;
 }
@@ -32,7 +32,7 @@ export async function gatewaysOf(svc: Installation): Promise<readonly Gateway[]>
   const [leader, pods] = await Promise.all([svc.leader(), podsWith(svc, 'app.kubernetes.io/component=gateway')]);
   return pods
     .filter(({ ready }) => ready)
-    .map(({ name, ip }) => ({ name, url: `http://${ip}:8080`, leads: name === leader }))
+    .map(({ name, ip }) => ({ name, url: `http://${ip}:8081`, leads: name === leader }))
     .toSorted((one, other) => Number(other.leads) - Number(one.leads));
 }
 

@@ -18,7 +18,8 @@ import type { RecordedRequest } from '../request-record.ts';
 export function viewPulls(board: BoardView, pulls: readonly PullListing[]): Immutable<z.output<typeof answers.Pulls>> {
   const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status: { progress, conditions } }) => {
     const failed = conditions.find(({ reason }) => reason === 'ImagePullFailed');
-    if (progress === undefined) return failed ? [{ slot: name, failed: true, message: failed.message, ...progressFacts(NOTHING) }] : [];
+    if (progress === undefined)
+      return failed ? [{ slot: name, model: undefined, failed: true, message: failed.message, ...progressFacts(NOTHING) }] : [];
     const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === progress.what);
     return [{ slot: name, model: pull?.id, failed: false, message: '', ...progressFacts(progress) }];
   });

@@ -5,6 +5,7 @@
  * `Sec-Fetch-*`.
  */
 import type { RequestHead } from '../../../gateway/upstream/decide/request-head.ts';
+import type { Access } from '../../../schema/words/access.ts';
 import { isKnownHost, parseAuthority, type HostNames } from './host-names.ts';
 
 export interface SitePolicy {
@@ -34,12 +35,38 @@ export type SiteDecision =
 
 interface Refusal {
   readonly kind: 'refuse';
-  readonly code: 'request.cross_site' | 'request.invalid';
+  readonly code: 'request.cross_site' | 'request.invalid' | 'route.not_found';
   readonly message: string;
   readonly param: string;
 }
 
 export const OWN: SiteDecision = { kind: 'own' };
+
+/** What decides on which ports a route answers. */
+export interface PortFacts {
+  readonly tag: string;
+  readonly access: Access;
+  readonly anySite?: true;
+}
+
+const MODEL_TAGS: ReadonlySet<string> = new Set(['inference', 'models']);
+
+/**
+ * Whether a route answers on the port for models, where management has a port of its own (`SVC_MANAGEMENT_LISTEN`):
+ * what clients of models use without administrating anything, and probes. The management port answers every route. A
+ * route whose tag is not listed is for management only. Pure.
+ */
+export const isForModelPort = ({ anySite, tag, access }: PortFacts): boolean =>
+  anySite === true || (MODEL_TAGS.has(tag) && access !== 'admin');
+
+/** A route for management, on the port for models. */
+export const MANAGEMENT_ONLY: Refusal = {
+  kind: 'refuse',
+  code: 'route.not_found',
+  param: 'path',
+  message: 'This port serves models only: send the request to the management port ("SVC_MANAGEMENT_LISTEN")',
+};
+
 const SHOWN = 120;
 /** `none`: actions of the user. `same-site` is not among them: it includes other ports of the same machine. */
 const OWN_SITES: ReadonlySet<string> = new Set(['none', 'same-origin']);

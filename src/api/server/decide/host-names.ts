@@ -10,12 +10,12 @@ export interface NameFacts {
   readonly hostsFile: string;
   /** Text of `/etc/resolv.conf`; empty if it cannot be read. */
   readonly resolverFile: string;
-  /** The host in `SVC_LISTEN`, which may be a name. */
-  readonly listenHost: string;
+  /** The hosts in `SVC_LISTEN` and `SVC_MANAGEMENT_LISTEN`, which may be names. */
+  readonly listenHosts: readonly string[];
   readonly publicUrl: string | undefined;
   readonly allowed: readonly string[];
-  /** The Service in front of the gateway, in a cluster. */
-  readonly service: { readonly name: string; readonly namespace: string } | undefined;
+  /** The Services in front of the gateway, in a cluster. */
+  readonly services: { readonly names: readonly string[]; readonly namespace: string } | undefined;
 }
 
 export interface HostNames {
@@ -39,7 +39,7 @@ export function collectHostNames(facts: NameFacts): HostNames {
   const wildcards = facts.allowed.filter((name) => name.startsWith('*'));
   const names = [
     ...EVERYWHERE,
-    facts.listenHost,
+    ...facts.listenHosts,
     ...ownNames(facts),
     ...serviceNames(facts),
     ...(facts.publicUrl === undefined ? [] : [new URL(facts.publicUrl).hostname]),
@@ -76,12 +76,12 @@ function ownNames({ hostname, hostsFile, resolverFile }: NameFacts): readonly st
   return [full, short, `${short}.local`, ...domains, ...listed];
 }
 
-function serviceNames({ service, resolverFile }: NameFacts): readonly string[] {
-  if (service === undefined) return [];
+function serviceNames({ services, resolverFile }: NameFacts): readonly string[] {
+  if (services === undefined) return [];
   const search = searchDomains(resolverFile).find((each) => each.startsWith('svc.'));
   const domain = search?.slice('svc.'.length) ?? CLUSTER_DOMAIN;
-  const { name, namespace } = service;
-  return [name, `${name}.${namespace}`, `${name}.${namespace}.svc`, `${name}.${namespace}.svc.${domain}`];
+  const { names, namespace } = services;
+  return names.flatMap((name) => [name, `${name}.${namespace}`, `${name}.${namespace}.svc`, `${name}.${namespace}.svc.${domain}`]);
 }
 
 /** The last line with `search` or `domain` counts (resolv.conf(5)). */
@@ -121,14 +121,17 @@ export function describeListening(bound: string, port: number, addresses: readon
 }
 
 interface ExposureFacts extends Pick<ListenFacts, 'isLocal'> {
+  /** The addresses serve models only. Default: they serve everything. */
+  readonly modelsOnly?: boolean;
   readonly authEnabled: boolean;
   /** Addresses of pods are reachable from the whole cluster, and `SVC_LISTEN` is not for users there. */
   readonly inCluster: boolean;
 }
 
 /** Says who can use the service; undefined if only this machine can, or if authentication is on. Pure. */
-export function describeExposure({ isLocal, authEnabled, inCluster }: ExposureFacts): string | undefined {
+export function describeExposure({ isLocal, modelsOnly, authEnabled, inCluster }: ExposureFacts): string | undefined {
   if (isLocal || authEnabled) return undefined;
-  const who = 'Anyone who can reach these addresses can use the models, read logs and change slots, because authentication is off.';
+  const what = modelsOnly === true ? 'use the models' : 'use the models, read logs and change slots';
+  const who = `Anyone who can reach these addresses can ${what}, because authentication is off.`;
   return `${who} ${inCluster ? 'A NetworkPolicy can limit who reaches them' : 'To accept only programs on this machine, set SVC_LISTEN to "127.0.0.1:8080"'}`;
 }

@@ -35,7 +35,7 @@ export interface Desired {
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly portRange: { readonly first: number; readonly last: number };
   /** The port of the gateway itself. */
-  readonly ownPort?: number | undefined;
+  readonly ownPorts?: readonly number[];
   readonly modelsRoot: string;
   /** How much memory of the host admission may hand out; undefined where everything fits. */
   readonly memoryBudgetBytes: number | undefined;

@@ -65,7 +65,7 @@ interface Used {
 /** Ports and memory in use by anything but workloads of desired slots: orphans, and workloads being started. */
 export function findUsed(desired: Desired, observed: Observed): Used {
   const ports = new Set(observed.takenPorts);
-  if (desired.ownPort !== undefined) ports.add(desired.ownPort);
+  for (const port of desired.ownPorts ?? []) ports.add(port);
   const hasHostPorts = observed.traits.network !== 'pods';
   const memory: PoolBytes[] = [];
   for (const { id, slot, container, endpoints } of observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : []) {

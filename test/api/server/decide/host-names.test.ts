@@ -5,10 +5,10 @@ const FACTS: NameFacts = {
   hostname: 'gpu-box',
   hostsFile: '127.0.0.1 localhost\n127.0.1.1\tgpu-box.home.example gpu-box # this machine\n10.0.0.9 other.example other\n',
   resolverFile: 'nameserver 10.0.0.1\nsearch lan corp.example.\n',
-  listenHost: '0.0.0.0',
+  listenHosts: ['0.0.0.0'],
   publicUrl: undefined,
   allowed: [],
-  service: undefined,
+  services: undefined,
 };
 
 function knows(authority: string, facts: Partial<NameFacts> = {}): boolean | undefined {
@@ -89,8 +89,8 @@ describe('the names of a service', () => {
     expect(knows('anything.test', { allowed: ['*'] })).toBe(true);
   });
 
-  test('include the name in SVC_PUBLIC_URL, and the one in SVC_LISTEN', () => {
-    expect(knows('svc.lan:8080', { listenHost: 'svc.lan' })).toBe(true);
+  test('include the name in SVC_PUBLIC_URL, and those in SVC_LISTEN and SVC_MANAGEMENT_LISTEN', () => {
+    for (const name of ['svc.lan:8080', 'admin.lan']) expect(knows(name, { listenHosts: ['svc.lan', 'admin.lan'] })).toBe(true);
     expect(knows('svc.example.com', { publicUrl: 'https://SVC.example.com:8443/ai' })).toBe(true);
   });
 
@@ -100,15 +100,18 @@ describe('the names of a service', () => {
     ['svc.models.svc', true],
     ['svc.models.svc.cluster.example:80', true],
     ['svc.models.svc.cluster.local', false],
+    ['svc-management.models.svc:80', true],
     ['svc.other', false],
     ['other.models.svc', false],
   ])('in a cluster: "%s" is known: %s', (authority, known) => {
     const resolverFile = 'search models.svc.cluster.example svc.cluster.example cluster.example\n';
-    expect(knows(authority, { resolverFile, service: { name: 'svc', namespace: 'models' } })).toBe(known);
+    expect(knows(authority, { resolverFile, services: { names: ['svc', 'svc-management'], namespace: 'models' } })).toBe(known);
   });
 
   test('in a cluster whose resolver does not say its domain end with "cluster.local"', () => {
-    expect(knows('svc.models.svc.cluster.local', { resolverFile: '', service: { name: 'svc', namespace: 'models' } })).toBe(true);
+    expect(
+      knows('svc.models.svc.cluster.local', { resolverFile: '', services: { names: ['svc', 'svc-management'], namespace: 'models' } }),
+    ).toBe(true);
   });
 
   test('do not depend on a domain if the host has no name', () => {

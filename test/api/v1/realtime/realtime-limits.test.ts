@@ -58,7 +58,7 @@ describe('with authentication', () => {
   beforeEach(async () => {
     valid = new Set(['good']);
     const authorize = createTokenCheck(
-      { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined },
+      { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined, SVC_IDENTITY_ROLES: {} },
       {
         store: { current: () => new Map() },
         verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },

@@ -34,7 +34,7 @@ const HEADER_LIMIT = 2048;
 const SETTINGS = { SVC_BODY_LIMIT: '4Ki', SVC_HEADER_LIMIT: String(HEADER_LIMIT), SVC_CORS_ORIGINS: 'https://chat.example.com' };
 
 const authorize = createTokenCheck(
-  { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined },
+  { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined, SVC_IDENTITY_ROLES: {} },
   {
     store: { current: () => new Map() },
     verifier: { verify: (token) => (token === TOKEN ? { id: 'a', identity: 'tests', scope: 'v1-only' } : undefined) },
