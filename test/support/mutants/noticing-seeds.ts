@@ -1,6 +1,7 @@
 /**
- * Worlds that noticed the mutants when they were recorded. Each is tried first, which saves most of the time; when the simulation has changed and it no longer
- * notices, the ordinary worlds are tried as if there were no record. `SVC_RECORD_SEEDS=1 npm test -- test/simulation/ -t "notices a"` records them anew.
+ * Worlds that noticed the mutants when they were recorded. Each is tried first, which saves most of the time. When the
+ * simulation has changed and a world no longer notices its mutant, the ordinary worlds follow, as without a record.
+ * `SVC_RECORD_SEEDS=1 npm test -- test/simulation/mutants test/simulation/program-mutants` records them anew.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -15,7 +16,7 @@ export function readNoticingSeeds(): NoticingSeeds {
   return recording || !existsSync(RECORD) ? {} : JSON.parse(readFileSync(RECORD, 'utf8'));
 }
 
-/** `found`: the first seed that noticed each fault. Records them on demand; otherwise it only says how many records no longer hold. */
+/** `found`: the first seed that noticed each fault. Without `SVC_RECORD_SEEDS`, prints how many records no longer hold. */
 export function recordNoticingSeeds(found: ReadonlyMap<string, number>): void {
   if (process.env['SVC_RECORD_SEEDS'] !== undefined) {
     const known: NoticingSeeds = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
