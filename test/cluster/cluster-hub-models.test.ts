@@ -108,6 +108,14 @@ describe('a name on the Hub in a cluster', () => {
     expect(await store.forget(id('hf:o/none'))).toEqual({ ok: true, value: false });
   });
 
+  test('is gone once its removal succeeded, before the watch tells of it', async () => {
+    const store = await replica();
+    await pull(store, 'hf:o/r');
+    world.fake.watches.silence();
+    expect(await store.forget(id('hf:o/r'))).toEqual({ ok: true, value: true });
+    expect(await look(store, 'hf:o/r')).toMatchObject({ kind: 'pullable' });
+  });
+
   test('that two replicas resolve at the same time has the files that the first one kept', async () => {
     const [one, other] = [await replica(), await replica()];
     const results = await Promise.all([pull(one, 'hf:o/r'), pull(other, 'hf:o/r')]);

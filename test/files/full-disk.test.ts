@@ -8,24 +8,8 @@ import { createEventFeed } from '../../src/files/timeline-files.ts';
 import { explainWriteError } from '../../src/files/write-file.ts';
 import { createTomlDirectory } from '../../src/host/slots/toml-directory.ts';
 import { createTomlEditor } from '../../src/host/slots/toml-editor.ts';
-import { ModelId, SlotName } from '../../src/schema/words/names.ts';
-import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { describeWithMounts, mountSmallDisk, type SmallDisk } from '../support/require/require-mounts.ts';
-
-const img = SlotName.parse('img');
-const embed = SlotName.parse('embed');
-const status = (name: SlotName, restarts: number): SlotStatus => ({
-  name,
-  state: 'ready',
-  conditions: [],
-  observedGeneration: 1,
-  provider: 'gguf',
-  backend: 'cpu',
-  model: ModelId.parse('a.gguf'),
-  restarts,
-  since: 1,
-});
-const entry = (seq: number, message: string): TimelineEntry => ({ seq, at: seq, slot: img, kind: 'action', message });
+import { embed, entry, img, status, writeReport } from './status-fixture.ts';
 
 describeWithMounts('a full disk', () => {
   let disk: SmallDisk;
@@ -56,15 +40,12 @@ describeWithMounts('a full disk', () => {
   test('is named once with its path and what to do, and "again" is said once a write has succeeded', async () => {
     const statusDirectory = join(disk.path, 'status');
     const files = createStatusFiles({ statusDirectory, timelineDirectory: join(disk.path, 'timelines'), log });
-    const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[]): Promise<void> => {
-      files.write({ at: 1, statuses, entries, refused: new Map() });
-      await files.flush();
-    };
-    await write([status(img, 0), status(embed, 0)], []);
+    await writeReport(files, [status(img, 0), status(embed, 0)]);
     await fill('nothing');
-    for (let count = 1; count <= 3; count += 1) await write([status(img, count), status(embed, count)], [entry(count, 'x'.repeat(5000))]);
+    for (let count = 1; count <= 3; count += 1)
+      await writeReport(files, [status(img, count), status(embed, count)], [entry(count, img, 'x'.repeat(5000))]);
     // A removal succeeds on a full disk, and shows nothing.
-    await write([status(img, 3)], []);
+    await writeReport(files, [status(img, 3)]);
     expect(said).toEqual([
       `Writing the status of slot "img" failed: the disk of "${join(statusDirectory, 'img.json')}" is full (0 B free); free disk space; it is tried again until it succeeds`,
     ]);
@@ -76,34 +57,26 @@ describeWithMounts('a full disk', () => {
 
   test('is not said to have room because a status could be removed', async () => {
     const files = createStatusFiles({ statusDirectory: join(disk.path, 'status'), timelineDirectory: join(disk.path, 'timelines'), log });
-    const write = async (statuses: readonly SlotStatus[]): Promise<void> => {
-      files.write({ at: 1, statuses, entries: [], refused: new Map() });
-      await files.flush();
-    };
-    await write([status(img, 0)]);
+    await writeReport(files, [status(img, 0)]);
     await fill('nothing');
-    await write([status(img, 1)]);
+    await writeReport(files, [status(img, 1)]);
     await rm(join(disk.path, 'filler'));
-    await write([]);
+    await writeReport(files, []);
     expect(said).toHaveLength(1);
-    await write([status(img, 2)]);
+    await writeReport(files, [status(img, 2)]);
     expect(said.slice(1)).toEqual([expect.stringContaining('can be written again')]);
   });
 
   test('leaves a timeline that has each entry once and in order', async () => {
     const timelineDirectory = join(disk.path, 'timelines');
     const files = createStatusFiles({ statusDirectory: undefined, timelineDirectory, log });
-    const write = async (entries: readonly TimelineEntry[]): Promise<void> => {
-      files.write({ at: 1, statuses: [], entries, refused: new Map() });
-      await files.flush();
-    };
-    await write([entry(1, 'before')]);
+    await writeReport(files, [], [entry(1)]);
     await fill('a page');
     // The first of these entries would fit.
-    await write([entry(2, 'y'.repeat(2000)), entry(3, 'z'.repeat(9000))]);
-    await write([entry(4, 'later')]);
+    await writeReport(files, [], [entry(2, img, 'y'.repeat(2000)), entry(3, img, 'z'.repeat(9000))]);
+    await writeReport(files, [], [entry(4)]);
     await rm(join(disk.path, 'filler'));
-    await write([entry(5, 'after')]);
+    await writeReport(files, [], [entry(5)]);
     expect((await (await createEventFeed({ timelineDirectory })).timeline(img, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
     expect((await readFile(join(timelineDirectory, 'img.jsonl'), 'utf8')).trimEnd().split('\n')).toHaveLength(5);
   });

@@ -2,31 +2,11 @@ import { appendFile, mkdtemp, readdir, readFile, rename, rm, stat, utimes, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ModelId, SlotName } from '../../src/schema/words/names.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { createEventFeed, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 import { createStatusFiles, createStatusRecords } from '../../src/files/status-files.ts';
-
-const img = SlotName.parse('img');
-const embed = SlotName.parse('embed');
-const status = (name: SlotName, restarts: number): SlotStatus => ({
-  name,
-  state: 'ready',
-  conditions: [],
-  observedGeneration: 1,
-  provider: 'gguf',
-  backend: 'cpu',
-  model: ModelId.parse('a.gguf'),
-  restarts,
-  since: 1,
-});
-const entry = (seq: number, slot: SlotName = img, message = `Entry ${seq}`): TimelineEntry => ({
-  seq,
-  at: seq,
-  slot,
-  kind: 'action',
-  message,
-});
+import { embed, entry, img, status, writeReport } from './status-fixture.ts';
 
 describe('status files and the event feed', () => {
   let root: string;
@@ -51,10 +31,8 @@ describe('status files and the event feed', () => {
     await files.flush();
     await rm(root, { recursive: true, force: true });
   });
-  const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) => {
-    files.write({ at: 1, statuses, entries, refused: new Map() });
-    await files.flush();
-  };
+  const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) =>
+    await writeReport(files, statuses, entries);
   const feedOf = async (capacity = 2000) => await createEventFeed({ timelineDirectory, capacity });
 
   test('writes a status only when it changed, and removes it together with its slot', async () => {

@@ -1,10 +1,11 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import type { Action } from '../../src/reconciler/decide/facts/actions.ts';
 import type { Plan } from '../../src/reconciler/decide/facts/facts.ts';
 import type { Finding } from '../../src/schema/words/failure.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
 import { templatingOf } from '../../src/reconciler/remember/desire.ts';
+import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world.ts';
 
@@ -164,11 +165,15 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
 };
 
 const ENOUGH = 400;
+const SEEDS = readNoticingSeeds();
+const noticed = new Map<string, number>();
+
+afterAll(() => recordNoticingSeeds(noticed));
 
 describe('the simulation notices a planner that', () => {
   for (const [fault, mutant] of Object.entries(MUTANTS)) {
     test(`${fault}`, async () => {
-      expect(await findViolation(mutant, () => [])).toBeDefined();
+      expect(await findViolation(fault, mutant, {})).toBeDefined();
     }, 120_000);
   }
 });
@@ -176,16 +181,16 @@ describe('the simulation notices a planner that', () => {
 describe('the simulation of clusters notices a planner that', () => {
   for (const [fault, mutant] of Object.entries(POD_MUTANTS)) {
     test(`${fault}`, async () => {
-      expect(await findViolation(mutant, () => [], 5)).toBeDefined();
+      expect(await findViolation(fault, mutant, { step: 5 })).toBeDefined();
     }, 120_000);
   }
 });
 
 describe('the violation', () => {
-  const found = async (fault: string, look?: typeof inspect): Promise<string | undefined> => {
+  const found = async (fault: string, look: typeof inspect = inspect): Promise<string | undefined> => {
     const mutant = MUTANTS[fault];
     if (mutant === undefined) throw new Error(`There is no mutant "${fault}"`);
-    return await findViolation(mutant, look);
+    return await findViolation(fault, mutant, { look });
   };
 
   test('is of the rule that the planner breaks', async () => {
@@ -202,11 +207,18 @@ describe('the violation', () => {
   }, 120_000);
 });
 
-async function findViolation(mutant: Planner, look: typeof inspect = inspect, step = 1): Promise<string | undefined> {
-  for (let seed = step; seed <= step * ENOUGH; seed += step) {
+/** Without `look`, nothing inspects the plans. */
+async function findViolation(
+  fault: string,
+  mutant: Planner,
+  { look = () => [], step = 1 }: { readonly look?: typeof inspect; readonly step?: number },
+): Promise<string | undefined> {
+  const ordinary = Array.from({ length: ENOUGH }, (_, index) => step * (index + 1));
+  for (const seed of [...(SEEDS[fault] === undefined ? [] : [SEEDS[fault]]), ...ordinary]) {
     try {
       await simulate(seed, { plan: mutant, inspect: look });
     } catch (error) {
+      noticed.set(fault, noticed.get(fault) ?? seed);
       return String(error);
     }
   }

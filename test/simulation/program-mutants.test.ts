@@ -1,5 +1,6 @@
 /** Faults in the code around the planner. What the simulation does not notice here, it would not notice if somebody wrote it. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { runMutants, type TriedMutant } from '../support/mutants/run-mutants.ts';
 import { ACTION_MUTANTS } from './action-mutants.ts';
 import { HOST_MUTANTS } from './host-mutants.ts';
@@ -15,7 +16,9 @@ describe('the simulation notices a program that', () => {
   const tried = new Map<string, TriedMutant>();
 
   beforeAll(async () => {
-    for (const each of await runMutants(mutants, { worlds: ENOUGH, mutantMs: 120_000 })) tried.set(each.fault, each);
+    const seeds = readNoticingSeeds();
+    for (const each of await runMutants(mutants, { worlds: ENOUGH, seeds, mutantMs: 120_000 })) tried.set(each.fault, each);
+    recordNoticingSeeds(new Map([...tried.values()].flatMap(({ fault, seed }) => (seed === undefined ? [] : [[fault, seed]]))));
   }, 900_000);
 
   for (const { fault } of mutants) {

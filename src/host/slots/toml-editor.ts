@@ -19,6 +19,7 @@ import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-s
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
+import type { Disk } from '../../files/regular-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { createKeyedLock, type KeyedLock } from '../../platform/semaphore.ts';
 import {
@@ -33,7 +34,12 @@ import {
 /** New files may contain tokens in `[env]`. */
 const NEW_FILE: WriteOptions = { mode: 0o640, sync: true };
 
-export function createTomlEditor(options: { readonly directory: string }): SlotEditor & SlotTextEditor {
+interface TomlEditorOptions {
+  readonly directory: string;
+  readonly disk?: Disk;
+}
+
+export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotTextEditor {
   const { directory } = options;
   const lock = createKeyedLock();
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
@@ -61,7 +67,7 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
       if (!checked.ok) return { kind: 'invalid', problems: checked.problems.map(({ path, message }) => ({ path, message })) };
       const done: EditResult = { kind: 'done', created: text === undefined, slot: storedSlot(name, edited.text) };
       if (edits.dryRun === true || edited.text === text) return done;
-      return (await save(directory, pathOf(name), text, edited.text)) ?? done;
+      return (await save(options, pathOf(name), text, edited.text)) ?? done;
     });
 
   return {
@@ -98,13 +104,14 @@ export function createTomlEditor(options: { readonly directory: string }): SlotE
 }
 
 /** Undefined if the text was saved. */
-async function save(directory: string, path: string, before: string | undefined, text: string): Promise<EditResult | undefined> {
+async function save(options: TomlEditorOptions, path: string, before: string | undefined, text: string): Promise<EditResult | undefined> {
+  const { directory, disk } = options;
   const located = await locateFile(directory, path, before !== undefined);
   if ('kind' in located) return located;
   // The lock does not stop text editors: compare again, as late as possible.
   const present = before === undefined ? undefined : await readText(located.target);
   if (present !== before) return { kind: 'conflict', resourceVersion: present === undefined ? '' : versionOf(present) };
-  await writeFileAtomically(located.target, text, located.options);
+  await writeFileAtomically(located.target, text, { ...located.options, disk });
   return undefined;
 }
 

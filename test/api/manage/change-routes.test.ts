@@ -91,3 +91,16 @@ describe('POST /api/apply', () => {
     expect(world.slots.texts.size).toBe(2);
   });
 });
+
+describe('a store that fills in defaults, as the API server of a cluster does,', () => {
+  test('has nothing to write where only defaults differ', async () => {
+    world.slots.fillsDefaults = true;
+    const [stored] = await world.slots.list();
+    expect(Object.keys(stored?.document ?? {}).length).toBeGreaterThan(1);
+    const { body } = await post('/api/apply', { slots: [{ name: 'primary', spec: spec('a') }] });
+    expect(body.slots).toEqual([{ name: 'primary', result: 'unchanged' }]);
+    expect(world.slots.texts.get(name)).toBe(TEXT);
+    const other = await post('/api/apply', { slots: [{ name: 'primary', spec: { ...spec('a'), enabled: false } }] });
+    expect(other.body.slots).toEqual([{ name: 'primary', result: 'updated' }]);
+  });
+});

@@ -4,12 +4,15 @@ import { patchSlotText, rewriteSlotText } from '../../../src/host/slots/decide/e
 import { parseDocument } from '../../../src/files/toml/decide/parse-document.ts';
 import { parseSlotText } from '../../../src/host/slots/decide/parse-slot-text.ts';
 import type { SlotName } from '../../../src/schema/words/names.ts';
+import { SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../../src/schema/slot/slot-editor.ts';
 
 export interface InMemorySlots extends SlotEditor {
   readonly texts: Map<SlotName, string>;
   /** Edits fail with this message while it is set. */
   broken: string | undefined;
+  /** Stored documents then contain the defaults. */
+  fillsDefaults: boolean;
 }
 
 export function createInMemorySlots(onChange: () => void): InMemorySlots {
@@ -18,7 +21,9 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
   const stored = (name: SlotName, text: string): StoredSlot => {
     const read = parseDocument(text);
     const resourceVersion = createHash('sha256').update(text).digest('hex').slice(0, 12);
-    return { name, document: read.ok ? read.document : undefined, resourceVersion };
+    const document = read.ok ? read.document : undefined;
+    if (!slots.fillsDefaults) return { name, document, resourceVersion };
+    return { name, document: SlotDocument.safeParse(document).data, resourceVersion, defaultsFilled: true };
   };
 
   function refusal(name: SlotName, { ifMatch }: EditOptions): EditResult | undefined {
@@ -45,6 +50,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
   const slots: InMemorySlots = {
     texts,
     broken: undefined,
+    fillsDefaults: false,
     list: async () => [...texts].map(([name, text]) => stored(name, text)),
     async read(name) {
       const text = texts.get(name);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
+import { createHttpServer } from '../../../src/api/server/http-server.ts';
 import type { Route } from '../../../src/api/server/define-route.ts';
 import { publish } from '../../gateway/support/board-fixture.ts';
 import { CHAT, chatBody, errorOf, post, raw } from '../../gateway/support/client.ts';
@@ -155,4 +156,14 @@ describe('an HTTP request', () => {
     const answer = await raw(gateway.port, one('a', '') + one('b', '') + one('c', 'connection: close\r\n'));
     expect([...answer.matchAll(/x-request-id: (\w+)/g)].map((found) => found[1])).toEqual(['a', 'b', 'c']);
   });
+});
+
+test('a client may not take longer for its headers than for its request, nor for ever', () => {
+  const limits = { SVC_HEADER_LIMIT: 16_384, SVC_MAX_CONNECTIONS: 10, SVC_PARK_TIMEOUT: 1000 };
+  const upgrades = { serves: () => false, enter: () => undefined };
+  const { server } = createHttpServer(limits, { listener: () => undefined, fastListener: () => undefined, serves: () => false, upgrades });
+  // Zero means that Node waits for ever.
+  expect(server.headersTimeout).toBeGreaterThan(0);
+  expect(server.headersTimeout).toBeLessThanOrEqual(60_000);
+  expect(server.requestTimeout).toBeGreaterThan(server.headersTimeout);
 });

@@ -2,21 +2,18 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ObservedWorkload } from '../../../src/reconciler/ports.ts';
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
-import { ok } from '../../../src/schema/words/failure.ts';
 import { describeRuntimeContract } from '../../support/runtimes/runtime-contract.ts';
-import { occupyPort, tinyWorkload, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
-
-const TINY_SERVER = fileURLToPath(new URL('tiny-server.mjs', import.meta.url));
+import { eventually, occupyPort, tinyWorkload, type RuntimeWorld } from '../../support/runtimes/runtime-world.ts';
+import { isThere, program, TINY_SERVER } from './process-fixture.ts';
 
 async function createProcessWorld(): Promise<RuntimeWorld> {
   const stateDir = await mkdtemp(join(tmpdir(), 'svc-process-'));
   const open = () =>
     createProcessRuntime({
       stateDir,
-      resolveProgram: () => Promise.resolve(ok([process.execPath, TINY_SERVER])),
+      resolveProgram: program,
       env: { ...process.env, SVC_PROXY_SECRET: 'must not be seen by children' },
     });
   const runtime = open();
@@ -34,7 +31,10 @@ async function createProcessWorld(): Promise<RuntimeWorld> {
       process.kill(await pidOf(workload), 'SIGKILL');
     },
     async vanish(workload) {
-      process.kill(await pidOf(workload), 'SIGKILL');
+      const pid = await pidOf(workload);
+      process.kill(pid, 'SIGKILL');
+      // The runtime restores the record of a server that still runs, and a busy machine takes a while to end it.
+      await eventually('the server has ended', () => Promise.resolve(isThere(pid) ? undefined : true));
       await rm(recordOf(workload.name));
     },
     async alter(workload) {

@@ -1,5 +1,5 @@
-/** What is known of processes holds while their directory is moved away, at whatever moment that happens. */
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+/** The records of processes: what is known holds while their directory is moved away, at whatever moment, and a removal may be repeated. */
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -47,3 +47,15 @@ test('a directory that is moved while it is read loses no record', async () => {
     expect([round, await namesRead()]).toEqual([round, NAMES]);
   }
 });
+
+test.each([false, true])(
+  'a record is removed whether or not an exit was recorded (%s), and a second removal does no harm',
+  async (ended) => {
+    const records = createProcessRecords(join(dir, 'run'));
+    await records.write(recordOf('a'));
+    if (ended) await records.writeExit(recordOf('a'), { code: 1, at: 1 });
+    await records.remove('a');
+    await records.remove('a');
+    expect(await readdir(join(dir, 'run'))).toEqual([]);
+  },
+);

@@ -1,7 +1,6 @@
 /** What the process runtime knows of servers whose records, controllers, leaders or machines are gone, and what it takes for its own. */
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -11,41 +10,23 @@ import { createProcessSystem } from '../../../src/host/process/process-monitor.t
 import { createProcessRuntime } from '../../../src/host/process/process-runtime.ts';
 import { createProcessTable } from '../../../src/host/process/process-table.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
-import { eventually, freePort, tinyWorkload } from '../../support/runtimes/runtime-world.ts';
-
-const TINY_SERVER = fileURLToPath(new URL('tiny-server.mjs', import.meta.url));
-const program = () => Promise.resolve(ok([process.execPath, TINY_SERVER]));
+import { eventually, freePort } from '../../support/runtimes/runtime-world.ts';
+import { createProcessFixture, isThere, program, signal, TINY_SERVER, type ProcessFixture } from './process-fixture.ts';
 
 describe('The process runtime, after a loss,', () => {
+  let fixture: ProcessFixture;
   let stateDir: string;
   let runtime: Runtime;
   let workload: Workload;
-  const signal = () => AbortSignal.timeout(20_000);
-  const open = (resolveProgram = program) => createProcessRuntime({ stateDir, resolveProgram, env: process.env });
-  const recordPath = () => join(stateDir, 'run', `${workload.name}.json`);
-  const record = async () => JSON.parse(await readFile(recordPath(), 'utf8'));
-  const observed = async (of = runtime) => {
-    const facts = await of.observe([], signal());
-    return facts.ok ? facts.value.workloads : [];
-  };
-  const isThere = (pid: number): boolean => {
-    try {
-      return process.kill(pid, 0);
-    } catch {
-      return false;
-    }
-  };
-
+  const open: ProcessFixture['open'] = (resolveProgram) => fixture.open(resolveProgram);
+  const recordPath = () => fixture.recordPath();
+  const record = async () => await fixture.record();
+  const observed: ProcessFixture['observed'] = async (of) => await fixture.observed(of);
   beforeEach(async () => {
-    stateDir = await mkdtemp(join(tmpdir(), 'svc-process-'));
-    runtime = open();
-    const port = await freePort();
-    workload = tinyWorkload({ port }, { host: '127.0.0.1', port });
+    fixture = await createProcessFixture();
+    ({ stateDir, runtime, workload } = fixture);
   });
-  afterEach(async () => {
-    for (const each of await observed()) await runtime.stop(each.id, { graceMs: 0 }, signal());
-    await rm(stateDir, { recursive: true, force: true });
-  });
+  afterEach(async () => await fixture.dispose());
 
   test('forgets processes that ended with the machine: a restart of it is no crash', async () => {
     await runtime.apply(workload, signal());

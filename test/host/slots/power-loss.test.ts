@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createStatusFiles, createStatusRecords } from '../../../src/files/status-files.ts';
 import { SYSTEM_DISK } from '../../../src/files/regular-file.ts';
 import { createTomlDirectory } from '../../../src/host/slots/toml-directory.ts';
+import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
 import type { DesiredSlot } from '../../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
@@ -170,4 +171,15 @@ test('recorded failures keep the spec that failed, and a file that the system ca
   expect((await createStatusRecords(root, silent).read(signal)).get(primary)).toMatchObject({ failures, failedSpec: '0123456789abcdef' });
   const exhausted = { ...SYSTEM_DISK, open: () => Promise.reject(Object.assign(new Error('EMFILE'), { code: 'EMFILE' })) };
   await expect(createStatusRecords(root, silent, exhausted).read(signal)).rejects.toThrow('EMFILE');
+});
+
+test('an edit that was answered survives a power failure, of a new file and of one that was there', async () => {
+  const directory = join(root, 'config');
+  const file = join(directory, 'primary.toml');
+  const { disk, remains } = createLosingDisk(() => undefined);
+  const editor = createTomlEditor({ directory, disk });
+  for (const model of ['a.gguf', 'b.gguf', 'c.gguf']) {
+    expect(await editor.put(primary, { model: { default: model } })).toMatchObject({ kind: 'done' });
+    for (const each of remains()) expect(each.get(file)).toContain(model);
+  }
 });

@@ -248,3 +248,9 @@ test('goes through the proxy of the environment, but not to this machine', async
     proxy.close();
   }
 });
+
+test('fails where a file stands in the place of its directory', async () => {
+  serve({ ranges: true });
+  await writeFile(path.join(directory, 'deep'), '');
+  expect(await pull()).toMatchObject({ ok: false, failure: { message: expect.stringContaining(directory) } });
+});

@@ -3,17 +3,22 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Mutant } from './mutant.ts';
+import type { NoticingSeeds } from './noticing-seeds.ts';
 
 export interface TriedMutant {
   readonly fault: string;
   /** Worlds until the first violation, that one included; undefined if none was found. */
   readonly worlds: number | undefined;
   readonly violation: string | undefined;
+  /** The seed of the world that noticed it. */
+  readonly seed?: number | undefined;
 }
 
 export interface RunMutantsOptions {
   /** How many worlds each mutant gets at most. */
   readonly worlds: number;
+  /** Seeds to try first, by fault. */
+  readonly seeds?: NoticingSeeds;
   /** A mutant that takes longer is taken to run for ever, which is noticed too. */
   readonly mutantMs: number;
   readonly onTried?: (tried: TriedMutant) => void;
@@ -42,7 +47,7 @@ export async function runMutants(mutants: readonly Mutant[], options: RunMutants
 /** Resolves when the process has ended, with what it complained of a mutant that cannot be made. */
 async function runProcess(
   mutants: readonly Mutant[],
-  { worlds, mutantMs, onTried, signal }: RunMutantsOptions,
+  { worlds, seeds = {}, mutantMs, onTried, signal }: RunMutantsOptions,
   add: (tried: TriedMutant) => void,
 ): Promise<string> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PROGRAM], { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -51,7 +56,7 @@ async function runProcess(
   const end = (): void => void child.kill('SIGKILL');
   signal?.addEventListener('abort', end, { once: true });
   child.stderr.setEncoding('utf8').on('data', (text: string) => void (errors += text));
-  child.stdin.end(JSON.stringify({ mutants, worlds }));
+  child.stdin.end(JSON.stringify({ mutants, worlds, seeds }));
   createInterface({ input: child.stdout }).on('line', (line) => {
     clearTimeout(timer);
     timer = setTimeout(() => child.kill('SIGKILL'), mutantMs);

@@ -1,6 +1,6 @@
 /** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
-import { crashInAction } from './simulate-crash.ts';
+import { crashInAction, happenInAction } from './simulate-crash.ts';
 import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';
 import { IMAGE, slotName, type World } from './world.ts';
@@ -99,7 +99,7 @@ async function happenInCluster(scene: Scene, name: string): Promise<void> {
     case 2:
       return victim === undefined ? undefined : cluster?.scale(victim, random.int(0, 3));
     case 3:
-      return await handOver(scene);
+      return handOver(scene);
     case 4:
     case 5:
       return world.scale(name, random.int(0, 3));
@@ -145,10 +145,18 @@ async function restart(scene: Scene): Promise<void> {
   if (led) elect(scene);
 }
 
-/** The leader resigns, and another one is elected. */
-async function handOver(scene: Scene): Promise<void> {
-  scene.world.lead(undefined);
-  elect(scene);
+/** The leader resigns, often in the middle of an action, and another one is elected. */
+function handOver(scene: Scene): void {
+  const { world, random } = scene;
+  const leader = world.leader();
+  const resign = (): void => {
+    world.lead(undefined);
+    elect(scene);
+  };
+  if (leader === undefined || random.chance(0.5)) return resign();
+  happenInAction(scene, leader, () => {
+    if (world.leader() === leader) resign();
+  });
 }
 
 function elect({ world, random }: Scene): void {

@@ -166,6 +166,12 @@ describe('hardwareOf()', () => {
     });
   });
 
+  test('finds the CPU of a machine with one thread', () => {
+    const recording = recordingOf('server-without-gpu');
+    const files = { ...recording.files, '/proc/cpuinfo': 'processor: 0\nmodel name: QEMU Virtual CPU\n' };
+    expect(hardwareOf({ ...recording, files }, { kind: 'machine' }).cpu).toMatchObject({ model: 'QEMU Virtual CPU', threads: 1 });
+  });
+
   test('says nothing about devices in a container', () => {
     const recording = recordingOf('w7900');
     const found = hardwareOf({ ...recording, present: [...recording.present, '/run/.containerenv'] }, { kind: 'machine' });
