@@ -1,5 +1,5 @@
 /** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/words/name-rules.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE, SLOT_VERSIONS } from '../../src/schema/words/name-rules.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/slot/provider-kinds.ts';
@@ -22,23 +22,23 @@ export function slotCrd(): Json {
       // Not "svc": categories take precedence over short names, and "kubectl get svc" would list slots instead of Services.
       names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['all', 'inference'] },
       scope: 'Namespaced',
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: rootSchema() },
-          subresources: {
-            status: {},
-            scale: {
-              specReplicasPath: '.spec.replicas',
-              statusReplicasPath: '.status.replicas',
-              labelSelectorPath: '.status.selector',
-            },
+      // The same schema in each: a webhook would have nothing to convert.
+      conversion: { strategy: 'None' },
+      versions: SLOT_VERSIONS.map((name) => ({
+        name,
+        served: true,
+        storage: name === version,
+        schema: { openAPIV3Schema: rootSchema() },
+        subresources: {
+          status: {},
+          scale: {
+            specReplicasPath: '.spec.replicas',
+            statusReplicasPath: '.status.replicas',
+            labelSelectorPath: '.status.selector',
           },
-          additionalPrinterColumns: PRINTER_COLUMNS,
         },
-      ],
+        additionalPrinterColumns: PRINTER_COLUMNS,
+      })),
     },
   };
 }

@@ -125,6 +125,19 @@ describe('the CRD', () => {
     expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Up-to-date', 'Reason', 'Age']);
   });
 
+  test('has the same schema, subresources and columns in every version, so that none has to be converted', () => {
+    const versions = at(slotCrd(), 'spec', 'versions');
+    const [first, ...others] = Array.isArray(versions) ? versions : [];
+    expect([first, ...others].map(({ name, served, storage }) => [name, served, storage])).toEqual([
+      ['v1alpha1', true, true],
+      ['v1beta1', true, false],
+    ]);
+    for (const other of others) expect({ ...other, name: 'v1alpha1', storage: true }).toEqual(first);
+    expect(at(slotCrd(), 'spec', 'conversion')).toEqual({ strategy: 'None' });
+    // "kubectl apply" without "--server-side" copies the definition into an annotation.
+    expect(JSON.stringify(slotCrd()).length).toBeLessThan(250_000);
+  });
+
   test('knows nothing of the catalogue, which changes more often than a definition', () => {
     const text = JSON.stringify(slotCrd());
     for (const id of Object.keys(PROVIDER_OF_MODEL)) expect(text).not.toContain(id);

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { OUTSIDE_LIMITS, REFUSED_COMBINATIONS, WITHIN_LIMITS } from '../schema/refused-combinations.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
+import { SLOT_VERSIONS } from '../../src/schema/words/name-rules.ts';
 import { UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
 import { judge } from '../cluster/slots/decide/kstatus.ts';
 import { eventually } from '../support/eventually.ts';
@@ -81,9 +82,12 @@ describeWithCluster('The definition of slots', () => {
     expect(await rejection(name, spec)).toMatch(message);
   });
 
-  test.each(['whisper-or-so', 'a-model-of-a-later-catalogue', 'hf:owner/repo'])('leaves it to the gateway to know the model "%s"', async (id) => {
-    expect(await rejection('mine', { model: { default: id } })).toBe('');
-  });
+  test.each(['whisper-or-so', 'a-model-of-a-later-catalogue', 'hf:owner/repo'])(
+    'leaves it to the gateway to know the model "%s"',
+    async (id) => {
+      expect(await rejection('mine', { model: { default: id } })).toBe('');
+    },
+  );
 
   test.each(REFUSED_COMBINATIONS.map(([part, path]) => [path, part] as const))('rejects a combination at "%s"', async (path, part) => {
     const rejected = await rejection('primary', { model: MODEL, ...part });
@@ -204,6 +208,62 @@ describeWithCluster('The definition of slots', () => {
     await expect(inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', patch])).rejects.toThrow(/spec\.storage\.claimName/);
     expect(await fieldOf('primary', '.spec.storage')).toBe('');
   });
+
+  test('is the same slot in both versions, whichever wrote it', async () => {
+    const asVersion = (version: string, name: string) =>
+      resource(name, { model: MODEL, priority: 7 }).replace('svc.dev/v1alpha1', `svc.dev/${version}`);
+    const read = async (version: string, name: string): Promise<Readonly<Record<string, unknown>>> =>
+      JSON.parse(await inNamespace(['get', `slotspecs.${version}.inference.svc.dev`, name, '--output', 'json']));
+    for (const [index, version] of SLOT_VERSIONS.entries()) {
+      const name = ['tts', 'rerank'][index] ?? '';
+      await inNamespace(['create', '--filename', '-'], asVersion(version, name));
+      const [first, ...others] = await Promise.all(SLOT_VERSIONS.map(async (each) => await read(each, name)));
+      expect(first).toMatchObject({ apiVersion: 'inference.svc.dev/v1alpha1', spec: { priority: 7, replicas: 1 } });
+      for (const other of others) expect({ ...other, apiVersion: first?.['apiVersion'], metadata: {} }).toEqual({ ...first, metadata: {} });
+    }
+  });
+
+  test('goes over to "v1beta1" as documented: stored anew, then without "v1alpha1"', async () => {
+    const text = await readFile(join(import.meta.dirname, '../../crds/slotspecs.inference.svc.dev.yaml'), 'utf8');
+    const copy = parse(text);
+    copy.metadata.name = 'movedslots.moved.svc.dev';
+    copy.spec.group = 'moved.svc.dev';
+    copy.spec.names = { kind: 'MovedSlot', listKind: 'MovedSlotList', plural: 'movedslots', singular: 'movedslot' };
+    const install = async () => await kubectl(['apply', '--server-side', '--validate=false', '--filename', '-'], stringify(copy));
+    const all = async (version: string) => await kubectl(['get', `movedslots.${version}.moved.svc.dev`, '--all-namespaces', '-o', 'json']);
+    const stored = async (): Promise<unknown> =>
+      JSON.parse(await kubectl(['get', 'crd', copy.metadata.name, '-o', 'json'])).status?.storedVersions;
+    const setStored = async () =>
+      await kubectl([
+        'patch',
+        'crd',
+        copy.metadata.name,
+        '--subresource=status',
+        '--type=merge',
+        '-p',
+        '{"status":{"storedVersions":["v1beta1"]}}',
+      ]);
+    await install();
+    try {
+      const object = resource('a', { model: MODEL }).replace('inference.svc.dev', 'moved.svc.dev').replace('SlotSpec', 'MovedSlot');
+      const creates = async () => await inNamespace(['create', '--validate=false', '--filename', '-'], object).catch(() => undefined);
+      await eventually('a slot of this release', async () => (await creates()) !== undefined, 60_000);
+      // The definition of the next release, with a gateway of this one, which reads and writes the version of this one.
+      copy.spec.versions = copy.spec.versions.map((each: { readonly name: string }) => ({ ...each, storage: each.name === 'v1beta1' }));
+      await install();
+      await eventually('both are stored', async () => JSON.stringify(await stored()) === '["v1alpha1","v1beta1"]', 60_000);
+      expect(JSON.parse(await all('v1alpha1')).items).toHaveLength(1);
+      await kubectl(['replace', '--validate=false', '--filename', '-'], await all('v1beta1'));
+      await setStored();
+      // The one after it no longer serves "v1alpha1".
+      copy.spec.versions = copy.spec.versions.filter((each: { readonly name: string }) => each.name === 'v1beta1');
+      await install();
+      expect(await stored()).toEqual(['v1beta1']);
+      expect(JSON.parse(await all('v1beta1')).items).toMatchObject([{ metadata: { name: 'a' }, spec: { model: MODEL } }]);
+    } finally {
+      await kubectl(['delete', 'crd', copy.metadata.name, '--timeout=60s']);
+    }
+  }, 240_000);
 
   test('is explained', async () => {
     const explained = await explainedIn('spec.model');

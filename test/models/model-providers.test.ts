@@ -19,7 +19,10 @@ test('a GGUF file is served by the provider for GGUF, as is what a name of a rep
   for (const model of ['qwen/Qwen3-4B-Q4_K_M.gguf', 'hf:owner/repo/a.gguf', 'hf:owner/repo', 'hf:owner/repo:Q4_K_M'])
     expect(providerOfModel(model)).toBe('gguf');
   const onlyOthers = [{ path: 'model.safetensors', sizeBytes: 1, sha256: undefined }];
-  expect(chooseFiles(onlyOthers, { repo: 'owner/repo' }, undefined)).toMatchObject({ kind: 'none', message: expect.stringContaining('GGUF') });
+  expect(chooseFiles(onlyOthers, { repo: 'owner/repo' }, undefined)).toMatchObject({
+    kind: 'none',
+    message: expect.stringContaining('GGUF'),
+  });
 });
 
 test('any other id says nothing', () => {

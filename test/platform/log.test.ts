@@ -59,7 +59,8 @@ test('a line with a reason appears once a minute for each cause, and says how ma
   const base: Log = { debug: keep, info: keep, warn: keep, error: keep };
   const log = limitRepeats(base, () => now);
   const reason = 'SlotsUnreadable';
-  const serves = (seconds: number): void => log.warn({ reason }, `SlotSpecs have not been read for ${seconds} s: "slotspecs" is not served`);
+  const serves = (seconds: number): void =>
+    log.warn({ reason }, `SlotSpecs have not been read for ${seconds} s: "slotspecs" is not served`);
   for (; now < 60_000; now += 500) serves(now);
   expect(lines).toEqual([{ reason, message: expect.stringContaining(' 0 s') }]);
   // Another error or reason is another cause; another slot is none.

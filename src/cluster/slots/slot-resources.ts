@@ -126,7 +126,9 @@ function findStale(health: ReturnType<Reflector['health']>, now: number): Result
   // Nobody knows which slots there are. An empty set would stop every workload.
   if (!health.listed) return unreadable(`SlotSpecs have never been listed: ${health.message}`);
   const awayMs = now - health.sinceMs;
-  return awayMs < STALE_AFTER_MS ? undefined : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s: ${health.message}`);
+  return awayMs < STALE_AFTER_MS
+    ? undefined
+    : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s: ${health.message}`);
 }
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {

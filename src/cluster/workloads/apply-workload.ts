@@ -16,13 +16,7 @@ import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
 import { appliedSpec, recordApplied, restoreApplied, type DeploymentSpec } from './decide/applied-spec.ts';
 import { findDifferences, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
 import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
-import {
-  deploymentManifest,
-  deploymentSpec,
-  kubeObjects,
-  type KubeContext,
-  type KubeObjects,
-} from './decide/render-deployment.ts';
+import { deploymentManifest, deploymentSpec, kubeObjects, type KubeContext, type KubeObjects } from './decide/render-deployment.ts';
 import { isCrashed } from './decide/kubelet-restarts.ts';
 import type { KubeSettings, KubeWorkload } from './decide/object-names.ts';
 import { ABORTED, type FindAllocation, type KubeWriter } from './write-objects.ts';

@@ -18,7 +18,7 @@ import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
-import { ACCESS_MODES, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
+import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
@@ -134,8 +134,7 @@ export const SlotDocument = z
     model: Model.describe('The model that the slot serves'),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
-    env: z
-      .record(EnvName, PlainText.max(32_768))
+    env: boundedRecord(PlainText.max(32_768), 200, EnvName)
       .superRefine(rulesAt('env'))
       .default({})
       .describe('Additional environment variables of the model server'),

@@ -56,7 +56,10 @@ describe('apply() of the kube runtime', () => {
     expect(found === undefined ? undefined : world.runtime.traits.inPlace?.findAltered(wanted, found)).toEqual([]);
     // Somebody cuts the arguments, and only what the program renders now still has them.
     const present = world.deployment();
-    world.fake.put(DEPLOYMENTS, 'default', { ...present, ...JSON.parse(JSON.stringify({ spec: present?.['spec'] }).replace(/"89x+"/, '"89"')) });
+    world.fake.put(DEPLOYMENTS, 'default', {
+      ...present,
+      ...JSON.parse(JSON.stringify({ spec: present?.['spec'] }).replace(/"89x+"/, '"89"')),
+    });
     await eventually('drift', async () => {
       const [altered] = await world.workloads();
       const drift = altered === undefined ? [] : world.runtime.traits.inPlace?.findAltered(wanted, altered);

@@ -76,7 +76,11 @@ export function hashIn(value: unknown): string | undefined {
   return typeof hash === 'string' ? hash : undefined;
 }
 
-export const hashOf = (value: unknown): string => createHash('sha256').update(JSON.stringify(value) ?? '').digest('hex').slice(0, 16);
+export const hashOf = (value: unknown): string =>
+  createHash('sha256')
+    .update(JSON.stringify(value) ?? '')
+    .digest('hex')
+    .slice(0, 16);
 
 const tableOf = (value: unknown): Readonly<Record<string, unknown>> => (isTable(value) ? value : {});
 
@@ -97,9 +101,9 @@ function restore(applied: unknown, sources: readonly unknown[], name = ''): unkn
   if (Array.isArray(applied)) {
     const keys = elementKeys(name, applied);
     return applied.map((element, index) => {
-      const counterparts = sources.filter(Array.isArray).map((list): unknown =>
-        keys === undefined ? list[index] : list.find((each) => keyOf(each, keys) === keyOf(element, keys)),
-      );
+      const counterparts = sources
+        .filter(Array.isArray)
+        .map((list): unknown => (keys === undefined ? list[index] : list.find((each) => keyOf(each, keys) === keyOf(element, keys))));
       return restore(element, counterparts);
     });
   }
