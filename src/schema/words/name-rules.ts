@@ -41,8 +41,8 @@ export function modelIdProblem(id: string): string | undefined {
 }
 
 /**
- * Versions of SlotSpecs that the API server serves, with the same schema: it converts by writing another `apiVersion`. The next
- * release uses and stores the last one; serving it now lets that release and this one work with either definition.
+ * Versions of SlotSpecs that the API server serves, with the same schema: it converts by writing another
+ * `apiVersion`. The next release uses and stores the last one; serving it now lets both work with either definition.
  */
 export const SLOT_VERSIONS = ['v1alpha1', 'v1beta1'] as const;
 export type SlotVersion = (typeof SLOT_VERSIONS)[number];
