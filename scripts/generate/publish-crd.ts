@@ -1,9 +1,8 @@
 /** Generates the CustomResourceDefinition of SlotSpec from the schema. Pure. */
-import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE } from '../../src/schema/words/name-rules.ts';
+import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE, SLOT_VERSIONS } from '../../src/schema/words/name-rules.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/slot/provider-kinds.ts';
-import { celKnowsProvider } from '../../src/schema/slot/model-providers.ts';
 import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
 import { KEYED_LISTS } from '../../src/schema/pod/pod-rules.ts';
 import { SLOT_RULES } from '../../src/schema/slot/slot-rules.ts';
@@ -23,23 +22,23 @@ export function slotCrd(): Json {
       // Not "svc": categories take precedence over short names, and "kubectl get svc" would list slots instead of Services.
       names: { kind, listKind, plural, singular, shortNames: [...shortNames], categories: ['all', 'inference'] },
       scope: 'Namespaced',
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema: rootSchema() },
-          subresources: {
-            status: {},
-            scale: {
-              specReplicasPath: '.spec.replicas',
-              statusReplicasPath: '.status.replicas',
-              labelSelectorPath: '.status.selector',
-            },
+      // The same schema in each: a webhook would have nothing to convert.
+      conversion: { strategy: 'None' },
+      versions: SLOT_VERSIONS.map((name) => ({
+        name,
+        served: true,
+        storage: name === version,
+        schema: { openAPIV3Schema: rootSchema() },
+        subresources: {
+          status: {},
+          scale: {
+            specReplicasPath: '.spec.replicas',
+            statusReplicasPath: '.status.replicas',
+            labelSelectorPath: '.status.selector',
           },
-          additionalPrinterColumns: PRINTER_COLUMNS,
         },
-      ],
+        additionalPrinterColumns: PRINTER_COLUMNS,
+      })),
     },
   };
 }
@@ -124,7 +123,10 @@ function rulesOf(node: Json): readonly unknown[] {
   return Array.isArray(rules) ? rules : [];
 }
 
-/** The name decides the default provider, and only rules of the root see it. */
+/**
+ * The name decides the default provider, and only rules of the root see it. Which provider a model needs is not known
+ * here: a later catalogue would need another definition.
+ */
 function rootRules(): readonly Json[] {
   const builtIn = Object.entries(DEFAULT_PROVIDER_OF_SLOT);
   const kinds = [...new Set(builtIn.map(([, kind]) => kind))];
@@ -132,11 +134,6 @@ function rootRules(): readonly Json[] {
     {
       rule: `size(self.metadata.name) <= ${SLOT_NAME_LENGTH} && self.metadata.name.matches(${celText(SLOT_NAME_PATTERN)})`,
       message: `metadata.name: ${SLOT_NAME_RULE}`,
-    },
-    {
-      rule: `has(self.spec.provider) || self.metadata.name in ${celList(builtIn.map(([name]) => name))} || ${celKnowsProvider('self.spec.model.default', celList)}`,
-      message: `Set "provider" to one of ${quoted(Object.keys(PROVIDER_KINDS))}: neither the name of the slot nor the id of its model says which one it needs`,
-      fieldPath: '.spec.provider',
     },
     ...kinds.map((kind) => {
       const names = builtIn.filter(([, other]) => other === kind).map(([name]) => name);

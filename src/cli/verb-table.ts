@@ -1,6 +1,7 @@
 /** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
 import { FOREIGN_TOOLS } from '../models/decide/parse-model-name.ts';
 import { SCOPES } from '../schema/words/access.ts';
+import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
 import { MODEL_KINDS, BACKENDS } from '../schema/slot/provider-kinds.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
@@ -255,10 +256,17 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   verb('convert', 'Convert slots between TOML files and SlotSpec resources', {
     options: [
       shared.REQUIRED_FILE,
-      option('--to <format>', 'Target format', { required: true, choices: ['crd', 'toml'] }),
+      option('--to <format>', 'Target format: "crd" is the version that this release stores', {
+        required: true,
+        choices: ['crd', ...SLOT_VERSIONS, 'toml'],
+      }),
       option('--output-dir <directory>', 'Directory for one file per slot (default: standard output)', { path: true }),
     ],
-    examples: ['svcctl convert -f slots/ --to crd', 'svcctl convert -f slots.yaml --to toml --output-dir slots'],
+    examples: [
+      'svcctl convert -f slots/ --to crd',
+      'svcctl convert -f slots.yaml --to v1beta1',
+      'svcctl convert -f slots.yaml --to toml --output-dir slots',
+    ],
     load: async () => (await import('./verbs/compare-slots.ts')).runConvert,
   }),
   { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },

@@ -17,6 +17,26 @@ export interface Log {
 /** The levels that adapters use. */
 export type SourceLog = Pick<Log, 'info' | 'warn'>;
 
+const REPEAT_MS = 60_000;
+const MOST_CAUSES = 1000;
+
+/** Lines with a reason appear once a minute for each cause: names in quotes and numbers make no other cause. */
+export function limitRepeats(log: Log, now: () => number): Log {
+  const causes = new Map<string, { readonly at: number; omitted: number }>();
+  const limited =
+    (level: keyof Log): LogMethod =>
+    (fields, message) => {
+      if (fields['reason'] === undefined) return log[level](fields, message);
+      const cause = [level, fields['reason'], message, fields['error']].join('\n').replaceAll(/"[^"]*"|\d+/g, '');
+      const last = causes.get(cause);
+      if (last !== undefined && now() - last.at < REPEAT_MS) return void (last.omitted += 1);
+      if (causes.size >= MOST_CAUSES) causes.clear();
+      causes.set(cause, { at: now(), omitted: 0 });
+      log[level](last?.omitted ? { ...fields, omitted: last.omitted } : fields, message);
+    };
+  return { debug: limited('debug'), info: limited('info'), warn: limited('warn'), error: limited('error') };
+}
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LEVELS)[number];
 

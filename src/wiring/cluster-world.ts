@@ -150,7 +150,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const { settings, env, log } = choice;
   const { slots, objects } = copies;
   const clock = createClock();
-  const source = createSlotResources({ slots, log });
+  const source = createSlotResources({ slots, log, leads: leadership.leads });
   const { generationOf, lastGoodOf, ownerOf } = source;
   const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({ api, ownerOf, leadership, instance: identity, clock, log, observer });

@@ -56,7 +56,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
-    sinks: [events, files, metrics.reconcile, createLogSink(log), ...world.sinks],
+    sinks: [events, files, metrics.reconcile, createLogSink(log, () => world.leadership.leads()), ...world.sinks],
     board: {
       ...board,
       publish(view) {

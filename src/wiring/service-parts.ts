@@ -31,10 +31,11 @@ export async function makeDirectories(settings: Settings): Promise<Result<void>>
   return ok(undefined);
 }
 
-/** Logs each timeline entry, except edits through the API: the audit trail logs those. */
-export function createLogSink(log: Log): StatusSink {
+/** Logs each timeline entry on the leader, except edits through the API: the audit trail logs those. */
+export function createLogSink(log: Log, leads: () => boolean): StatusSink {
   return {
     write({ entries }) {
+      if (!leads()) return;
       for (const { slot, kind, cause, message } of entries)
         if (kind !== 'edit') log[kind === 'failure' ? 'warn' : 'info']({ slot, kind, cause }, message);
     },

@@ -89,6 +89,15 @@ describe('svcctl convert', () => {
     expect(again.out).toBe(crd.out);
   });
 
+  test('goes from one version of the resource to the other and back without loss', async () => {
+    const file = await write('good/mine.toml', TOML);
+    const before = (await svcctl(['convert', '-f', file, '--to', 'v1alpha1', '--namespace', 'ai'])).out;
+    expect((await svcctl(['convert', '-f', file, '--to', 'crd', '--namespace', 'ai'])).out).toBe(before);
+    const later = await svcctl(['convert', '-f', '-', '--to', 'v1beta1'], { input: before });
+    expect(later).toMatchObject({ code: 0, out: before.replace('svc.dev/v1alpha1', 'svc.dev/v1beta1') });
+    expect((await svcctl(['convert', '-f', '-', '--to', 'v1alpha1'], { input: later.out })).out).toBe(before);
+  });
+
   test('never overwrites a file', async () => {
     const file = await write('good/mine.toml', TOML);
     const { code, err } = await svcctl(['convert', '-f', file, '--to', 'toml', '--output-dir', path.dirname(file)]);

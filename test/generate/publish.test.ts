@@ -6,6 +6,7 @@ import { isTable } from '../../src/schema/words/key-case.ts';
 import { slotCrd } from '../../scripts/generate/publish-crd.ts';
 import { conditionReference } from '../../scripts/generate/publish-reference.ts';
 import { slotEditorSchema } from '../../scripts/generate/publish-editor-schema.ts';
+import { PROVIDER_OF_MODEL } from '../../src/schema/slot/catalogue-providers.ts';
 import { PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { parseReason, REASONS } from '../../src/schema/status/reasons.ts';
 import type { ReasonFacts } from '../../src/schema/status/slot-reasons.ts';
@@ -122,6 +123,24 @@ describe('the CRD', () => {
     const columns = at(version, 'additionalPrinterColumns');
     const shown = (Array.isArray(columns) ? columns : []).filter((column) => at(column, 'priority') === undefined);
     expect(shown.map((column) => at(column, 'name'))).toEqual(['State', 'Model', 'Backend', 'Ready', 'Up-to-date', 'Reason', 'Age']);
+  });
+
+  test('has the same schema, subresources and columns in every version, so that none has to be converted', () => {
+    const versions = at(slotCrd(), 'spec', 'versions');
+    const [first, ...others] = Array.isArray(versions) ? versions : [];
+    expect([first, ...others].map(({ name, served, storage }) => [name, served, storage])).toEqual([
+      ['v1alpha1', true, true],
+      ['v1beta1', true, false],
+    ]);
+    for (const other of others) expect({ ...other, name: 'v1alpha1', storage: true }).toEqual(first);
+    expect(at(slotCrd(), 'spec', 'conversion')).toEqual({ strategy: 'None' });
+    // "kubectl apply" without "--server-side" copies the definition into an annotation.
+    expect(JSON.stringify(slotCrd()).length).toBeLessThan(250_000);
+  });
+
+  test('knows nothing of the catalogue, which changes more often than a definition', () => {
+    const text = JSON.stringify(slotCrd());
+    for (const id of Object.keys(PROVIDER_OF_MODEL)) expect(text).not.toContain(id);
   });
 
   test('restricts in CEL the backends of each provider and the combinations of keys', () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
 import { OUTSIDE_LIMITS, REFUSED_COMBINATIONS, WITHIN_LIMITS } from '../schema/refused-combinations.ts';
 import { RICH_OVERLAY } from '../schema/rich-overlay.ts';
+import { SLOT_VERSIONS } from '../../src/schema/words/name-rules.ts';
 import { UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
 import { judge } from '../cluster/slots/decide/kstatus.ts';
 import { eventually } from '../support/eventually.ts';
@@ -74,7 +75,6 @@ describeWithCluster('The definition of slots', () => {
       { model: MODEL, provider: 'npu', backend: 'cuda' },
       /spec\.backend: .*Provider "npu" does not support this backend; use "npu"/,
     ],
-    ['mine', { model: { default: 'whisper-or-so' } }, /spec\.provider: .*Set "provider" to one of "gguf"/],
     ['a--b', { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name consists of lower-case letters/],
     ['a'.repeat(41), { model: MODEL, provider: 'stt' }, /metadata\.name: A slot name .* at most 40 characters/],
     ['primary', { model: MODEL, bakend: 'cpu' }, /unknown field "spec\.bakend"/],
@@ -82,7 +82,14 @@ describeWithCluster('The definition of slots', () => {
     expect(await rejection(name, spec)).toMatch(message);
   });
 
-  test.each(REFUSED_COMBINATIONS)('rejects the combination %j', async (part, path) => {
+  test.each(['whisper-or-so', 'a-model-of-a-later-catalogue', 'hf:owner/repo'])(
+    'leaves it to the gateway to know the model "%s"',
+    async (id) => {
+      expect(await rejection('mine', { model: { default: id } })).toBe('');
+    },
+  );
+
+  test.each(REFUSED_COMBINATIONS.map(([part, path]) => [path, part] as const))('rejects a combination at "%s"', async (path, part) => {
     const rejected = await rejection('primary', { model: MODEL, ...part });
     expect(rejected).toContain(`spec.${path.replaceAll(/\.(\d+)/g, '[$1]')}: `);
   });
@@ -200,6 +207,20 @@ describeWithCluster('The definition of slots', () => {
     const patch = '{"spec":{"storage":{"claimName":"models","size":"1Gi"}}}';
     await expect(inNamespace(['patch', 'slot', 'primary', '--type=merge', '--patch', patch])).rejects.toThrow(/spec\.storage\.claimName/);
     expect(await fieldOf('primary', '.spec.storage')).toBe('');
+  });
+
+  test('is the same slot in both versions, whichever wrote it', async () => {
+    const asVersion = (version: string, name: string) =>
+      resource(name, { model: MODEL, priority: 7 }).replace('svc.dev/v1alpha1', `svc.dev/${version}`);
+    const read = async (version: string, name: string): Promise<Readonly<Record<string, unknown>>> =>
+      JSON.parse(await inNamespace(['get', `slotspecs.${version}.inference.svc.dev`, name, '--output', 'json']));
+    for (const [index, version] of SLOT_VERSIONS.entries()) {
+      const name = ['tts', 'rerank'][index] ?? '';
+      await inNamespace(['create', '--filename', '-'], asVersion(version, name));
+      const [first, ...others] = await Promise.all(SLOT_VERSIONS.map(async (each) => await read(each, name)));
+      expect(first).toMatchObject({ apiVersion: 'inference.svc.dev/v1alpha1', spec: { priority: 7, replicas: 1 } });
+      for (const other of others) expect({ ...other, apiVersion: first?.['apiVersion'], metadata: {} }).toEqual({ ...first, metadata: {} });
+    }
   });
 
   test('is explained', async () => {

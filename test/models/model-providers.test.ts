@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import { DEMO_CATALOGUE } from '../../src/models/catalogue/catalogue.ts';
+import { chooseFiles } from '../../src/models/decide/choose-files.ts';
 import { providerOf } from '../../src/models/catalogue/decide/catalogue-document.ts';
 import { parseCatalogue } from '../../src/models/catalogue/decide/parse-catalogue.ts';
 import { PROVIDER_OF_MODEL } from '../../src/schema/slot/catalogue-providers.ts';
@@ -14,8 +15,17 @@ test('the provider of each model of the catalogue is known from its id', async (
   expect(providerOfModel('kokoro-multi-lang-v1.0')).toBe('tts');
 });
 
-test('a GGUF file is served by the provider for GGUF, and any other id says nothing', () => {
-  expect(providerOfModel('qwen/Qwen3-4B-Q4_K_M.gguf')).toBe('gguf');
-  for (const model of ['sdxl.safetensors', 'hf:owner/repo', 'gguf', '', 'constructor', '__proto__'])
+test('a GGUF file is served by the provider for GGUF, as is what a name of a repository on the Hub stands for', () => {
+  for (const model of ['qwen/Qwen3-4B-Q4_K_M.gguf', 'hf:owner/repo/a.gguf', 'hf:owner/repo', 'hf:owner/repo:Q4_K_M'])
+    expect(providerOfModel(model)).toBe('gguf');
+  const onlyOthers = [{ path: 'model.safetensors', sizeBytes: 1, sha256: undefined }];
+  expect(chooseFiles(onlyOthers, { repo: 'owner/repo' }, undefined)).toMatchObject({
+    kind: 'none',
+    message: expect.stringContaining('GGUF'),
+  });
+});
+
+test('any other id says nothing', () => {
+  for (const model of ['sdxl.safetensors', 'hf:owner/repo/model.safetensors', 'hf:owner', 'gguf', '', 'constructor', '__proto__'])
     expect(providerOfModel(model)).toBeUndefined();
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { leadsToJournal } from '../../src/cli/verbs/serve.ts';
-import { createPlainLog } from '../../src/platform/log.ts';
+import { createPlainLog, limitRepeats, type Log } from '../../src/platform/log.ts';
 
 const PROGRAM = `
   import { createJsonLog } from ${JSON.stringify(path.resolve('src/platform/log.ts'))};
@@ -50,4 +50,26 @@ test('a person gets text, with the other fields only where they are asked for', 
   for (const withFields of [false, true])
     createPlainLog('info', (line) => lines.push(line), withFields).warn({ slot: 'primary', urls: ['a'] }, 'Listening');
   expect(lines).toEqual(['  primary  warn: Listening', '  primary  warn: Listening urls=["a"]']);
+});
+
+test('a line with a reason appears once a minute for each cause, and says how many were omitted', () => {
+  const lines: unknown[] = [];
+  const keep = (fields: object, message: string): void => void lines.push({ ...fields, message });
+  let now = 0;
+  const base: Log = { debug: keep, info: keep, warn: keep, error: keep };
+  const log = limitRepeats(base, () => now);
+  const reason = 'SlotsUnreadable';
+  const serves = (seconds: number): void =>
+    log.warn({ reason }, `SlotSpecs have not been read for ${seconds} s: "slotspecs" is not served`);
+  for (; now < 60_000; now += 500) serves(now);
+  expect(lines).toEqual([{ reason, message: expect.stringContaining(' 0 s') }]);
+  // Another error or reason is another cause; another slot is none.
+  for (const slot of ['a', 'b']) log.warn({ slot, reason, error: `No room for "${slot}"` }, `Writing the status of slot "${slot}" failed`);
+  log.warn({ slot: 'a', reason, error: 'Forbidden' }, 'Writing the status of slot "a" failed');
+  log.warn({ slot: 'a', reason: 'Forbidden' }, 'Writing the status of slot "a" failed');
+  expect(lines).toHaveLength(4);
+  serves(now);
+  expect(lines.at(-1)).toEqual({ reason, omitted: 119, message: expect.stringContaining(' 60000 s') });
+  for (const _ of [1, 2]) log.info({}, 'A line without a reason');
+  expect(lines).toHaveLength(7);
 });

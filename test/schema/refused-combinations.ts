@@ -15,6 +15,10 @@ export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<str
   [{ pod: { labels: { 'no spaces': 'x' } } }, 'pod.labels'],
   [{ pod: { annotations: { 'kubectl.kubernetes.io/default-container': 'model' } } }, 'pod.annotations'],
   [{ pod: { annotations: { '/x': 'x' } } }, 'pod.annotations'],
+  // More than fits into the annotations of an object, a ConfigMap and an object: 3 bytes for each sign.
+  [{ pod: { annotations: Object.fromEntries(numbered(8).map((name) => [name, '€'.repeat(11_000)])) } }, 'pod.annotations'],
+  [{ env: Object.fromEntries(numbered(31).map((name) => [`A${name}`, 'x'.repeat(32_768)])) }, 'env'],
+  [{ model: { default: 'a.gguf', args: numbered(40).map(() => '€'.repeat(4000)) } }, 'model.args'],
   [{ pod: { volumes: [{ name: 'models', emptyDir: {} }] } }, 'pod.volumes.0.name'],
   [{ pod: { volumes: [{ name: 'device-1', emptyDir: {} }] } }, 'pod.volumes.0.name'],
   [{ pod: { volumes: [{ name: 'a' }] } }, 'pod.volumes.0'],
@@ -25,6 +29,10 @@ export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<str
   [{ pod: { model: { env: [{ name: 'SVC_MODELS_DIR', value: '/' }] } } }, 'pod.model.env.0.name'],
   ...(['server', 'model'] as const).flatMap((container) => refusedIn(container)),
 ];
+
+function numbered(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => String(index));
+}
 
 function refusedIn(container: 'server' | 'model'): readonly (readonly [part: Readonly<Record<string, unknown>>, path: string])[] {
   const at = `pod.${container}`;
@@ -69,4 +77,5 @@ export const WITHIN_LIMITS: readonly Readonly<Record<string, unknown>>[] = [
   { lifecycle: { drainTimeout: '86400000ms', startTimeout: '1440m', idleTimeout: 'never' } },
   { resources: { memory: '1Mi' }, storage: { size: '1024Ti' } },
   { resources: { memory: '1024Ki' }, storage: { size: '1.5Gi' } },
+  { model: { default: 'a.gguf', args: Array.from({ length: 100 }, () => 'x'.repeat(4096)) }, env: {}, pod: { annotations: { a: '' } } },
 ];

@@ -122,8 +122,9 @@ export const Model = z.object({
   object: z.literal('model'),
   created: z.int().describe('Unix seconds at which the service started'),
   owned_by: z.string(),
-  slot: SlotName.describe('The slot that serves the model'),
-  state: z.enum(SLOT_STATES),
+  slot: SlotName.describe('The slot that a request meets'),
+  state: z.enum(SLOT_STATES).describe('Its state: "ready" if any slot with the model is'),
+  slots: z.array(z.object({ name: SlotName, state: z.enum(SLOT_STATES) })).describe('All slots that answer to this id'),
   capabilities: z.array(z.enum([...CAPABILITIES, ...CHAT_ABILITIES])).describe('Kinds of requests, then what chats may use'),
 });
 

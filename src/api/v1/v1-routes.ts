@@ -8,6 +8,7 @@ import { rawInferenceRoute } from '../server/hot-path.ts';
 import { inferenceAnswers, inferenceErrors, inferenceInput, Model, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
+import { isEnabled, slotsOfName } from '../../gateway/route/decide/route.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 
 export interface V1Deps extends VoiceRoutesDeps {
@@ -42,9 +43,8 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       errors: ['model.not_found'],
       handler({ params }) {
         const id = params['*'];
-        const { names, slots } = board.current();
-        const slot = names.get(id)?.flatMap((name) => slots.get(name) ?? [])[0];
-        if (slot !== undefined) return { status: 200, body: entryOf(id, slot, deps) };
+        const entry = entryOf(id, board.current(), deps);
+        if (entry !== undefined) return { status: 200, body: entry };
         const problem = `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`;
         throw new ApiError('model.not_found', problem, { param: 'model' });
       },
@@ -66,25 +66,28 @@ type ModelBody = Immutable<z.output<typeof Model>>;
 
 /** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */
 function listModels(view: BoardView, deps: ModelDeps): Immutable<z.output<typeof ModelList>> {
-  const entries = new Map<string, ModelBody>();
-  for (const slot of view.slots.values()) {
-    if (slot.admission.kind === 'refuse' && slot.admission.code === 'slot.disabled') continue;
-    for (const id of [slot.spec.model.default, ...slot.spec.model.aliases]) {
-      if (!entries.has(id)) entries.set(id, entryOf(id, slot, deps));
-    }
-  }
-  return { object: 'list', data: [...entries.values()] };
+  const enabled = [...view.slots.values()].filter(isEnabled);
+  const ids = new Set(enabled.flatMap(({ spec: { model } }) => [model.default, ...model.aliases]));
+  return { object: 'list', data: [...ids].flatMap((id) => entryOf(id, view, deps) ?? []) };
 }
 
-function entryOf(id: string, slot: BoardSlot, { startedAt, abilities }: ModelDeps): ModelBody {
-  const known = abilities?.(slot) ?? {};
+/** Undefined if no slot has this name. */
+function entryOf(id: string, view: BoardView, { startedAt, abilities }: ModelDeps): ModelBody | undefined {
+  const slots = slotsOfName(id, view);
+  const first = slots.find(({ status }) => status.state === 'ready') ?? slots[0];
+  if (first === undefined) return undefined;
+  const known = slots.map((slot) => abilities?.(slot) ?? {});
   return {
     id,
     object: 'model',
     created: Math.floor(startedAt / 1000),
     owned_by: 'svc',
-    slot: slot.name,
-    state: slot.status.state,
-    capabilities: [...slot.capabilities, ...CHAT_ABILITIES.filter((ability) => known[ability] === true)],
+    slot: first.name,
+    state: first.status.state,
+    slots: slots.map(({ name, status: { state } }) => ({ name, state })),
+    capabilities: [
+      ...new Set(slots.flatMap(({ capabilities }) => capabilities)),
+      ...CHAT_ABILITIES.filter((ability) => known.some((each) => each[ability] === true)),
+    ],
   };
 }

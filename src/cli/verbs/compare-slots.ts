@@ -5,7 +5,8 @@ import { codeOf } from '../../platform/error-text.ts';
 import { findAliasConflicts } from '../../schema/slot/slot-rules.ts';
 import { isTable, toCamelCase, toSnakeCase } from '../../schema/words/key-case.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { toResource } from '../../schema/slot/slot-resource.ts';
+import type { SlotVersion } from '../../schema/words/name-rules.ts';
+import { SLOT_RESOURCE, toResource } from '../../schema/slot/slot-resource.ts';
 import { SlotDocument } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import type { Client } from '../connect/client.ts';
@@ -140,25 +141,26 @@ function warnings(slots: readonly Manifest[]): readonly string[] {
 
 export interface ConvertOptions {
   readonly file: string;
-  readonly to: 'crd' | 'toml';
+  readonly to: 'crd' | 'toml' | SlotVersion;
   readonly namespace?: string;
   readonly outputDir?: string;
 }
 
 export async function runConvert(cli: Cli, { file, to, namespace, outputDir }: ConvertOptions): Promise<void> {
   const manifests = await readValidManifests(cli, file);
-  const slots = to === 'crd' ? manifests : inOneNamespace(manifests, namespace);
+  const version = to === 'toml' ? undefined : to === 'crd' ? SLOT_RESOURCE.version : to;
+  const slots = version === undefined ? inOneNamespace(manifests, namespace) : manifests;
   const texts = await Promise.all(
-    slots.map(async (slot) => ({ slot, text: to === 'crd' ? resourceText(slot, namespace) : await tomlText(slot) })),
+    slots.map(async (slot) => ({ slot, text: version === undefined ? await tomlText(slot) : resourceText(slot, namespace, version) })),
   );
   for (const { name, dropped, metadata } of slots) {
-    const lost = [...dropped, ...(to === 'crd' ? [] : Object.keys(metadata).map((key) => `metadata.${key}`))];
+    const lost = [...dropped, ...(version !== undefined ? [] : Object.keys(metadata).map((key) => `metadata.${key}`))];
     if (lost.length > 0) cli.terminal.note(`Slot "${name}": not converted: ${lost.join(', ')}`);
   }
   if (outputDir !== undefined) {
     await mkdir(outputDir, { recursive: true });
     for (const { slot, text } of texts) {
-      const target = path.join(outputDir, `${slot.name}.${to === 'crd' ? 'yaml' : 'toml'}`);
+      const target = path.join(outputDir, `${slot.name}.${version === undefined ? 'toml' : 'yaml'}`);
       await writeNew(target, text);
       cli.terminal.line(target);
     }
@@ -185,8 +187,12 @@ function inOneNamespace(slots: readonly Manifest[], namespace: string | undefine
 }
 
 /** Pure. */
-export function resourceText({ name, document, metadata }: Pick<Manifest, 'name' | 'document' | 'metadata'>, namespace?: string): string {
-  const resource = toResource(name, document);
+export function resourceText(
+  { name, document, metadata }: Pick<Manifest, 'name' | 'document' | 'metadata'>,
+  namespace?: string,
+  version?: SlotVersion,
+): string {
+  const resource = toResource(name, document, version);
   return writeYaml({ ...resource, metadata: { name, ...metadata, ...(namespace === undefined ? {} : { namespace }) } });
 }
 

@@ -10,7 +10,7 @@ import { createService, type Service } from '../../main.ts';
 import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { createJsonLog, createPlainLog } from '../../platform/log.ts';
+import { createJsonLog, createPlainLog, limitRepeats } from '../../platform/log.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { parseSettings, type Settings } from '../../schema/settings/settings.ts';
@@ -32,9 +32,10 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   }
   const { settings } = parsed;
   const isForPeople = checkout || process.stdout.isTTY;
-  const log = isForPeople
+  const every = isForPeople
     ? createPlainLog(settings.SVC_LOG_LEVEL, (line) => process.stdout.write(`${line}\n`), !checkout)
     : createJsonLog(settings.SVC_LOG_LEVEL, leadsToJournal(process.env, 1) ? withPriority : undefined);
+  const log = limitRepeats(every, () => performance.now());
   nameProcess();
   const version = readVersion();
   const prepared = checkout ? await prepareCheckout(settings) : undefined;

@@ -16,6 +16,8 @@ import type { SourceLog } from '../../platform/log.ts';
 interface SlotResourcesOptions {
   readonly slots: Pick<Reflector, 'items' | 'health' | 'changes'>;
   readonly log: SourceLog;
+  /** Only the leader logs problems of specs. Default: always. */
+  readonly leads?: () => boolean;
   /** The clock of the reflectors. */
   readonly now?: () => number;
 }
@@ -32,10 +34,10 @@ interface Entry {
 export type SlotResources = ReturnType<typeof createSlotResources>;
 
 export function createSlotResources(options: SlotResourcesOptions) {
-  const { slots, log, now = () => performance.now() } = options;
+  const { slots, log, leads = () => true, now = () => performance.now() } = options;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
-  let loggedLines: ReadonlySet<string> = new Set();
+  let logged: { readonly of?: DesiredState; readonly lines: ReadonlySet<string> } = { lines: new Set() };
   const publishedStatus = parseOnce(({ metadata, status }) => {
     const slot = SlotName.safeParse(metadata.name);
     return slot.success ? parseResourceStatus(slot.data, status) : undefined;
@@ -52,11 +54,11 @@ export function createSlotResources(options: SlotResourcesOptions) {
       next.set(name, entry);
     }
     entries = next;
-    if (changed) {
-      state = gather(next.values());
+    if (changed) state = gather(next.values());
+    if (logged.of !== state && leads()) {
       const lines = linesOf(state);
-      for (const line of lines) if (!loggedLines.has(line)) log.warn({}, line);
-      loggedLines = lines;
+      for (const line of lines) if (!logged.lines.has(line)) log.warn({}, line);
+      logged = { of: state, lines };
     }
     return state;
   };
@@ -121,11 +123,12 @@ function findStale(health: ReturnType<Reflector['health']>, now: number): Result
   const unreadable = (message: string): Result<never> => fail('retry', 'SlotsUnreadable', message);
   if (health.kind === 'starting') return unreadable('The first list of SlotSpecs has not arrived yet: wait for it');
   if (health.kind !== 'unreachable') return undefined;
-  const fix = `(${health.message}): restore the connection to the API server`;
   // Nobody knows which slots there are. An empty set would stop every workload.
-  if (!health.listed) return unreadable(`SlotSpecs have never been listed ${fix}`);
+  if (!health.listed) return unreadable(`SlotSpecs have never been listed: ${health.message}`);
   const awayMs = now - health.sinceMs;
-  return awayMs < STALE_AFTER_MS ? undefined : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s ${fix}`);
+  return awayMs < STALE_AFTER_MS
+    ? undefined
+    : unreadable(`SlotSpecs have not been read for ${Math.round(awayMs / 1000)} s: ${health.message}`);
 }
 
 function ownerReference({ metadata }: KubeObject): OwnerReference | undefined {

@@ -13,16 +13,10 @@ import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
-import { findDifferences, appliedSpec, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
+import { appliedSpec, recordApplied, restoreApplied, type DeploymentSpec } from './decide/applied-spec.ts';
+import { findDifferences, isUpToDate, overriddenEnv, withEnv } from './decide/template-drift.ts';
 import { isReady, isTerminating, parseDeployment, type DeploymentFacts, type PodFacts } from './decide/pod-facts.ts';
-import {
-  deploymentManifest,
-  deploymentSpec,
-  kubeObjects,
-  type DeploymentSpec,
-  type KubeContext,
-  type KubeObjects,
-} from './decide/render-deployment.ts';
+import { deploymentManifest, deploymentSpec, kubeObjects, type KubeContext, type KubeObjects } from './decide/render-deployment.ts';
 import { isCrashed } from './decide/kubelet-restarts.ts';
 import type { KubeSettings, KubeWorkload } from './decide/object-names.ts';
 import { ABORTED, type FindAllocation, type KubeWriter } from './write-objects.ts';
@@ -92,7 +86,7 @@ async function updateInPlace(application: Application, facts: DeploymentFacts): 
   if (!allocation.ok) return allocation;
   const context: KubeContext = { settings, owner, allocation: allocation.value };
   const rendered = deploymentSpec(workload, context);
-  const changed = applied !== undefined && !isSameValue(applied['template'], rendered['template']);
+  const changed = applied !== undefined && !isSameValue(recordApplied(applied)['template'], recordApplied(rendered)['template']);
   if (changed && crashed.length > 0 && !pods.some(isReady)) {
     // No pod is worth keeping, and the new template may work. In a roll-out, its pods would wait for the old ones.
     const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
@@ -100,7 +94,7 @@ async function updateInPlace(application: Application, facts: DeploymentFacts): 
   }
   const failed = await applyDependencies(application, kubeObjects(workload, context));
   if (failed !== undefined) return failed;
-  const spec = { ...(applied ?? rendered), replicas: workload.cluster.replicas };
+  const spec = { ...(restoreApplied(applied, [facts.spec, rendered]) ?? rendered), replicas: workload.cluster.replicas };
   const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
   // Replacing a pod would end the back-off of its kubelet, and an autoscaler may scale a slot again and again.
   const onlyScaled = !changed && applied !== undefined && applied.replicas !== workload.cluster.replicas;
@@ -119,7 +113,9 @@ async function applyDeployment(
 ): Promise<Result<WorkloadId>> {
   const manifest = deploymentManifest(workload, owner, spec);
   const { labels, ownerReferences } = manifest.metadata;
-  const isCurrent = findDifferences({ labels, ownerReferences, spec }, facts).length === 0 && isSameValue(appliedSpec(facts), spec);
+  const applied = appliedSpec(facts);
+  const isRecorded = applied !== undefined && isSameValue(recordApplied(applied), recordApplied(spec));
+  const isCurrent = isRecorded && findDifferences({ labels, ownerReferences, spec }, facts).length === 0;
   return isCurrent ? ok(facts.id) : idOf(await writer.apply(DEPLOYMENTS, manifest, signal));
 }
 

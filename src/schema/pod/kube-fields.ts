@@ -79,9 +79,9 @@ export const optional = <Type extends z.ZodType>(meaning: string, type: Type) =>
 export const table = <Shape extends z.ZodRawShape>(meaning: string, shape: Shape) => optional(meaning, z.strictObject(shape));
 
 /** A table with keys of the user's choice; API servers need a bound to estimate the cost of validation rules. */
-export function boundedRecord<Value extends z.ZodType>(value: Value, entries: number) {
+export function boundedRecord<Value extends z.ZodType>(value: Value, entries: number, key = z.string().min(1).max(317)) {
   return z
-    .record(z.string().min(1).max(317), value)
+    .record(key, value)
     .refine((table) => Object.keys(table).length <= entries, `Use at most ${entries} entries`)
     .meta({ maxProperties: entries });
 }

@@ -58,6 +58,7 @@ export const has = (table: Table, ...keys: readonly string[]): boolean => keys.s
 
 export const POD_RULES: readonly SlotRule[] = [
   ...(['labels', 'annotations'] as const).flatMap(keyRules),
+  textsFit(['pod', 'annotations'], 'annotations', 250_000),
   {
     at: ['pod', 'volumes', '*'],
     key: 'name',
@@ -105,6 +106,20 @@ export const KEYED_LISTS: readonly { readonly at: readonly string[]; readonly ke
     { at: ['pod', container, 'volumeMounts'], keys: ['mountPath'] },
   ]),
 ];
+
+/** Texts that must fit into one object of Kubernetes: all annotations into 256 KiB, a ConfigMap into 1 MiB. */
+export function textsFit(at: readonly string[], what: string, most: number): SlotRule {
+  return {
+    at,
+    message: `All ${what} together have at most ${most} bytes: shorten them`,
+    holds: (texts) => bytesOf(Object.entries(texts).flat()) <= most,
+    // The length of a key has no limit that the estimate of the cost could use; keys are ASCII.
+    cel: `self.map(key, size(key) + bytes(self[key]).size()).sum() <= ${most}`,
+  };
+}
+
+/** Bytes in UTF-8, in which the API server counts. */
+export const bytesOf = (texts: readonly unknown[]): number => new TextEncoder().encode(texts.join('')).length;
 
 function keyRules(table: 'labels' | 'annotations'): readonly SlotRule[] {
   return [

@@ -5,15 +5,13 @@ import type { ProviderKind } from './provider-kinds.ts';
 /** Files of this format are served by llama.cpp only. */
 const GGUF_ENDING = '.gguf';
 
+/** A repository of the Hub, with or without a quantisation: the file that is chosen there is in this format. */
+const GGUF_REPOSITORY = /^hf:[^/]+\/[^/]+$/;
+
 /** Undefined if the id does not say it. */
 export function providerOfModel(model: string): ProviderKind | undefined {
   if (Object.hasOwn(PROVIDER_OF_MODEL, model)) return PROVIDER_OF_MODEL[model];
-  return model.endsWith(GGUF_ENDING) ? 'gguf' : undefined;
-}
-
-/** The same rule as a CEL expression about the id: whether it says which provider serves the model. */
-export function celKnowsProvider(model: string, listOf: (ids: readonly string[]) => string): string {
-  return `${model}.endsWith('${GGUF_ENDING}') || ${model} in ${listOf(Object.keys(PROVIDER_OF_MODEL))}`;
+  return model.endsWith(GGUF_ENDING) || GGUF_REPOSITORY.test(model) ? 'gguf' : undefined;
 }
 
 /** Split GGUF models have these file names on the Hub, in other tools' directories, and in the store. */

@@ -2,12 +2,14 @@
 import { z } from 'zod';
 import { optional } from '../pod/kube-fields.ts';
 import { isTable } from '../words/key-case.ts';
+import { SLOT_VERSIONS, type SlotVersion } from '../words/name-rules.ts';
 import { SlotName } from '../words/names.ts';
 import { CONDITION_TYPES, CRASH_KINDS, SLOT_STATES } from '../status/slot-status.ts';
 import type { SpecProblem } from './spec-problem.ts';
 
 export const SLOT_RESOURCE = {
   group: 'inference.svc.dev',
+  /** Used by the gateway, and stored. */
   version: 'v1alpha1',
   apiVersion: 'inference.svc.dev/v1alpha1',
   kind: 'SlotSpec',
@@ -18,7 +20,7 @@ export const SLOT_RESOURCE = {
 } as const;
 
 export interface SlotResource {
-  readonly apiVersion: typeof SLOT_RESOURCE.apiVersion;
+  readonly apiVersion: `${typeof SLOT_RESOURCE.group}/${SlotVersion}`;
   readonly kind: typeof SLOT_RESOURCE.kind;
   readonly metadata: { readonly name: SlotName };
   /** Keys in camelCase, not validated. */
@@ -36,15 +38,16 @@ export type FromResource =
   | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
 /** Wraps a slot document into a SlotSpec. Pure. */
-export function toResource(name: SlotName, document: unknown): SlotResource {
-  return { apiVersion: SLOT_RESOURCE.apiVersion, kind: SLOT_RESOURCE.kind, metadata: { name }, spec: document };
+export function toResource(name: SlotName, document: unknown, version: SlotVersion = SLOT_RESOURCE.version): SlotResource {
+  return { apiVersion: `${SLOT_RESOURCE.group}/${version}`, kind: SLOT_RESOURCE.kind, metadata: { name }, spec: document };
 }
 
 /** Extracts the name and the document from a resource. `parseSlot` validates the document. Pure. */
 export function fromResource(resource: unknown): FromResource {
   if (!isTable(resource)) return refuse([], 'Use an object with "apiVersion", "kind", "metadata" and "spec"');
-  if (resource['apiVersion'] !== SLOT_RESOURCE.apiVersion)
-    return refuse(['apiVersion'], `Set "apiVersion" to "${SLOT_RESOURCE.apiVersion}"`);
+  const versions = SLOT_VERSIONS.map((version) => `${SLOT_RESOURCE.group}/${version}`);
+  if (!versions.some((version) => version === resource['apiVersion']))
+    return refuse(['apiVersion'], `Set "apiVersion" to ${versions.map((version) => `"${version}"`).join(' or ')}`);
   if (resource['kind'] !== SLOT_RESOURCE.kind) return refuse(['kind'], `Set "kind" to "${SLOT_RESOURCE.kind}"`);
   const metadata = isTable(resource['metadata']) ? resource['metadata'] : {};
   const name = SlotName.safeParse(metadata['name']);

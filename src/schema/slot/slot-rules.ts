@@ -6,7 +6,10 @@
 import { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
 import { optional } from '../pod/kube-fields.ts';
-import { KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, type SlotRule } from '../pod/pod-rules.ts';
+import { bytesOf, KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, textsFit, type SlotRule } from '../pod/pod-rules.ts';
+
+/** A Deployment fits into the 1.5 MiB of etcd with them. Each argument may have its longest length in ASCII. */
+const MOST_ARGUMENT_BYTES = 409_600;
 
 export const SLOT_RULES: readonly SlotRule[] = [
   {
@@ -23,6 +26,13 @@ export const SLOT_RULES: readonly SlotRule[] = [
     holds: ({ autoscale, load }) => !isTable(autoscale) || autoscale['min'] !== 0 || load === 'on-demand',
     cel: "!has(self.autoscale) || self.autoscale.min > 0 || self.load == 'on-demand'",
   },
+    at: ['model'],
+    key: 'args',
+    message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,
+    holds: ({ args }) => !Array.isArray(args) || bytesOf(args) <= MOST_ARGUMENT_BYTES,
+    cel: `!has(self.args) || self.args.map(each, bytes(each).size()).sum() <= ${MOST_ARGUMENT_BYTES}`,
+  },
+  textsFit(['env'], 'environment variables', 1_000_000),
   {
     at: ['resources'],
     key: 'gpuResource',

@@ -18,18 +18,20 @@ import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
-import { ACCESS_MODES, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
+import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
 
-const Model = z.strictObject({
-  default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
-  aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
-  context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
-  args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
-});
+const Model = z
+  .strictObject({
+    default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
+    aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
+    context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
+    args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
+  })
+  .superRefine(rulesAt('model'));
 
 /** What a slot has that says nothing about its times. */
 export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
@@ -145,7 +147,10 @@ export const SlotDocument = z
     model: Model.describe('The model that the slot serves'),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
-    env: z.record(EnvName, PlainText.max(32_768)).default({}).describe('Additional environment variables of the model server'),
+    env: boundedRecord(PlainText.max(32_768), 200, EnvName)
+      .superRefine(rulesAt('env'))
+      .default({})
+      .describe('Additional environment variables of the model server'),
     replicas: z.int().min(0).max(1000).default(1).describe('Cluster only: number of pods that serve the slot'),
     autoscale: optional('Cluster only: the service sets "replicas" by the load. Do not combine it with another autoscaler', Autoscale),
     nodeSelector: z.record(z.string(), z.string()).default({}).describe('Cluster only: labels that a node must have to run the pods'),

@@ -39,3 +39,10 @@ export function modelIdProblem(id: string): string | undefined {
   if (id.length > MODEL_ID_LENGTH) return MODEL_ID_TOO_LONG;
   return new RegExp(MODEL_ID_PATTERN).test(id) ? undefined : MODEL_ID_RULE;
 }
+
+/**
+ * Versions of SlotSpecs that the API server serves, with the same schema: it converts by writing another
+ * `apiVersion`. The next release uses and stores the last one; serving it now lets both work with either definition.
+ */
+export const SLOT_VERSIONS = ['v1alpha1', 'v1beta1'] as const;
+export type SlotVersion = (typeof SLOT_VERSIONS)[number];

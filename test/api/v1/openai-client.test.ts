@@ -13,11 +13,13 @@ import OpenAI, {
 } from 'openai';
 import { ApiError } from '../../../src/api/server/answer.ts';
 import type { Authorize } from '../../../src/auth/check-token.ts';
+import type { Admission } from '../../../src/reconciler/board.ts';
 import type { Route } from '../../../src/api/server/define-route.ts';
 import { DISABLED, PARK, publish, type SlotSketch } from '../../gateway/support/board-fixture.ts';
 import { sendJson, startUpstream, type Answer, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 
+const STALLED: Admission = { kind: 'refuse', code: 'slot.stalled', message: 'Correct it' };
 const MESSAGES = [{ role: 'user' as const, content: 'Hi' }];
 const CONFLICT: Route = {
   method: 'POST',
@@ -132,6 +134,37 @@ describe('the official client', () => {
       slot: 'primary',
     });
     expect(await client.models.retrieve('primary')).toMatchObject({ id: 'primary', slot: 'primary' });
+  });
+
+  test('tells of a model that several slots share what a request would meet, and lists all of them', async () => {
+    const port = upstream.port;
+    const shared: readonly SlotSketch[] = [
+      { name: 'first', model: 'shared', capabilities: ['chat'], admission: PARK },
+      { name: 'lost', model: 'shared', capabilities: ['rerank'], admission: STALLED, state: 'offline' },
+      { name: 'off', model: 'shared', admission: DISABLED, state: 'offline' },
+      { name: 'second', model: 'shared', capabilities: ['embedding'], targets: [{ workload: 'd', port }] },
+    ];
+    publish(gateway.board, ...shared);
+    const entry = {
+      id: 'shared',
+      slot: 'second',
+      state: 'ready',
+      slots: [
+        { name: 'second', state: 'ready' },
+        { name: 'first', state: 'starting' },
+        { name: 'lost', state: 'offline' },
+      ],
+      capabilities: ['embedding', 'chat', 'rerank'],
+    };
+    expect(await client.models.retrieve('shared')).toMatchObject(entry);
+    const { data } = await client.models.list();
+    expect(data).toEqual([expect.objectContaining(entry)]);
+    // Nothing answers: the slot that a request waits for comes before the one that refuses it.
+    publish(gateway.board, ...shared.slice(0, 2).toReversed());
+    expect(await client.models.retrieve('shared')).toMatchObject({ slot: 'first', state: 'starting' });
+    // The name of a slot means that slot alone.
+    expect(await client.models.retrieve('lost')).toMatchObject({ slot: 'lost', state: 'offline', slots: [{ name: 'lost' }] });
+    publish(gateway.board, ...served());
   });
 
   test('stops the upstream when it stops reading', async () => {

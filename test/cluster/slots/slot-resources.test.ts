@@ -52,6 +52,20 @@ describe('createSlotResources()', () => {
     expect(after.slots.get(primary)?.spec).toBe(before.slots.get(primary)?.spec);
   });
 
+  test('only the leader logs what is wrong with a spec, and a new leader what is wrong now', async () => {
+    let leads = false;
+    source = createSlotResources({ slots: kube.slots, log: kube.log, now: kube.clock.now, leads: () => leads });
+    kube.apply('mine', model('a-model-of-a-later-catalogue'));
+    kube.apply('primary', { model: {} });
+    await read();
+    expect(kube.warnings).toEqual([]);
+    kube.apply('primary', model('a.gguf'));
+    await read();
+    leads = true;
+    for (const _ of [1, 2]) await read();
+    expect(kube.warnings).toEqual([expect.stringMatching(/^SlotSpec\/mine: provider: Set "provider"/)]);
+  });
+
   test('an invalid edit keeps the last valid spec, and its problems name the field as the resource does', async () => {
     kube.apply('primary', model('a.gguf'));
     await read();
@@ -199,7 +213,7 @@ describe('createSlotResources()', () => {
     expect((await read()).slots.size).toBe(1);
     await kube.clock.advance(61_000);
     const late = await source.read(signal);
-    expect(late).toMatchObject({ ok: false, failure: { kind: 'retry', message: expect.stringContaining('61 s (connection refused)') } });
+    expect(late).toMatchObject({ ok: false, failure: { kind: 'retry', message: expect.stringContaining('61 s: connection refused') } });
     kube.setHealth({ kind: 'current' });
     expect((await read()).slots.size).toBe(1);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { SLOT_VERSIONS } from '../../../src/schema/words/name-rules.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { fromResource, toResource } from '../../../src/schema/slot/slot-resource.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
@@ -28,6 +29,12 @@ describe('a slot as a file and as a resource', () => {
     );
   });
 
+  test.each(SLOT_VERSIONS)('is the same slot as a resource of the version "%s"', (version) => {
+    const resource = toResource(name, { model: { default: 'a.gguf' } }, version);
+    expect(resource.apiVersion).toBe(`inference.svc.dev/${version}`);
+    expect(fromResource(resource)).toEqual({ ok: true, name, document: { model: { default: 'a.gguf' } }, dropped: [] });
+  });
+
   test('lists the fields that a file cannot hold', () => {
     const resource = { ...toResource(name, {}), metadata: { name, namespace: 'models', labels: {} }, status: {} };
     expect(fromResource(resource)).toMatchObject({ ok: true, dropped: ['metadata.namespace', 'metadata.labels', 'status'] });
@@ -36,6 +43,7 @@ describe('a slot as a file and as a resource', () => {
   test.each([
     [null, []],
     [{}, ['apiVersion']],
+    [{ apiVersion: 'inference.svc.dev/v1', kind: 'SlotSpec' }, ['apiVersion']],
     [{ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'Slot' }, ['kind']],
     [{ apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name: '../x' } }, ['metadata', 'name']],
   ])('refuses %j', (resource, path) => {

@@ -13,7 +13,7 @@ function problems(part: object, style: 'snake_case' | 'camelCase'): readonly str
 }
 
 describe('SLOT_RULES', () => {
-  test.each(REFUSED_COMBINATIONS)('refuse %j', (part, path) => {
+  test.each(REFUSED_COMBINATIONS.map(([part, path]) => [path, part] as const))('refuse a combination at "%s"', (path, part) => {
     expect(problems(part, 'camelCase')).toEqual([expect.stringMatching(new RegExp(`^${path.replaceAll('.', '\\.')}: `))]);
   });
 

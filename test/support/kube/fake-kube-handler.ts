@@ -35,6 +35,8 @@ interface Answer {
   readonly body: unknown;
 }
 
+/** Characters of all keys and values together, as a server counts bytes. */
+const MOST_ANNOTATIONS = 262_144;
 const LONGEST_WATCH_MS = 1_800_000;
 /** As in real API servers. */
 const COMPRESSED_ABOVE_BYTES = 128 * 1024;
@@ -93,6 +95,9 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
     if (metadata['namespace'] !== undefined && metadata['namespace'] !== target.namespace) {
       return refuse(400, 'BadRequest', 'the namespace of the provided object does not match the namespace sent on the request');
     }
+    const annotations = isFields(metadata['annotations']) ? metadata['annotations'] : {};
+    if (Object.entries(annotations).flat().join('').length > MOST_ANNOTATIONS)
+      return refuse(422, 'Invalid', `metadata.annotations: Too long: must have at most ${MOST_ANNOTATIONS} bytes`);
     const before = store.version();
     const result = carryOut(parsed, target, content, sent.value);
     if (store.version() !== before) deletion.collect();

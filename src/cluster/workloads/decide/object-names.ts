@@ -13,7 +13,7 @@ export const MODEL_CONTAINER = 'model';
 export const PORT_NAME = 'http';
 export const MODELS_TARGET = '/models';
 
-/** Annotation of the Deployment: the last applied `spec` as JSON. Any difference from it is an outside change. */
+/** Annotation of the Deployment: a record of the last applied `spec`. Any difference from it is an outside change. */
 export const APPLIED_ANNOTATION = `${LABEL_PREFIX}/applied`;
 /** Label of pods: the name of their Deployment. Distinguishes two workloads of a slot with the same revision. */
 export const INSTANCE_LABEL = 'app.kubernetes.io/instance';

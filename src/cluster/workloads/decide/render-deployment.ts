@@ -2,6 +2,7 @@
 import type { KubeManifest, OwnerReference } from '../../client/ports.ts';
 import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
 import { parseSizeBytes } from '../../../schema/words/quantities.ts';
+import { recordApplied, type DeploymentSpec } from './applied-spec.ts';
 import { deviceDemand, type GpuAllocation } from './container-devices.ts';
 import {
   APPLIED_ANNOTATION,
@@ -30,8 +31,6 @@ const DEFAULT_STORAGE = '50Gi';
 
 /** The largest number; Kubernetes and kstatus take it for "none". */
 const NO_DEADLINE = 2_147_483_647;
-
-export type DeploymentSpec = Readonly<Record<string, unknown>> & { readonly replicas: number };
 
 export type KubeObjects = Readonly<ReturnType<typeof kubeObjects>>;
 
@@ -63,7 +62,7 @@ export function deploymentSpec(workload: KubeWorkload, { settings, allocation }:
 }
 
 export function deploymentManifest(workload: KubeWorkload, owner: OwnerReference | undefined, spec: DeploymentSpec): KubeManifest {
-  const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(spec) };
+  const annotations = { [LABELS.generation]: String(workload.generation), [APPLIED_ANNOTATION]: JSON.stringify(recordApplied(spec)) };
   return { metadata: { name: workload.name, labels: podLabels(workload), annotations, ...ownedBy(owner) }, spec };
 }
 

@@ -8,21 +8,12 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import { tablesAt, valueAt } from '../../../schema/pod/kube-fields.ts';
 import { writerOf, type DeploymentFacts } from './pod-facts.ts';
 import { APPLIED_ANNOTATION, podLabels, SERVER_CONTAINER, type KubeWorkload } from './object-names.ts';
-import { configMapManifest, serviceManifest, type DeploymentSpec } from './render-deployment.ts';
+import { configMapManifest, serviceManifest } from './render-deployment.ts';
 import { verbatim } from './render-pod.ts';
 import { truncate } from '../../client/decide/object-fields.ts';
-import { parseJson } from '../../../platform/decide/parse-json.ts';
+import { appliedSpec, elementKeys, hashIn, hashOf, keyOf, type DeploymentSpec } from './applied-spec.ts';
 import { isSameQuantity } from './apply-overlay.ts';
 import type { KubeRecord } from './workload-phase.ts';
-
-/** Undefined if somebody removed or damaged the annotation. */
-export function appliedSpec({ annotations }: DeploymentFacts): DeploymentSpec | undefined {
-  const spec = parseJson(annotations[APPLIED_ANNOTATION] ?? '');
-  return isDeploymentSpec(spec) ? spec : undefined;
-}
-
-const isDeploymentSpec = (value: unknown): value is DeploymentSpec =>
-  isTable(value) && typeof value['replicas'] === 'number' && isTable(value['template']);
 
 /** A phrase for each changed field. `owner` undefined: not compared. */
 export function findAlteredObjects(wanted: KubeWorkload, record: KubeRecord, owner: OwnerReference | undefined): readonly string[] {
@@ -112,23 +103,10 @@ interface Difference {
   readonly found: unknown;
 }
 
-/** Lists that server-side apply merges by a key. Others are compared as one value. */
-const ELEMENT_KEYS: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  containers: [['name']],
-  initContainers: [['name']],
-  env: [['name']],
-  volumes: [['name']],
-  volumeMounts: [['mountPath']],
-  ports: [['containerPort'], ['port']],
-  resourceClaims: [['name']],
-  claims: [['name']],
-  imagePullSecrets: [['name']],
-  topologySpreadConstraints: [['topologyKey', 'whenUnsatisfiable']],
-  ownerReferences: [['uid']],
-};
-
 /** Fields that the server or another client added do not count, and an empty value counts as absent. */
 export function findDifferences(wanted: unknown, found: unknown, path: readonly string[] = []): readonly Difference[] {
+  const hash = hashIn(wanted);
+  if (hash !== undefined) return hash === hashOf(found) ? [] : [{ path, wanted, found }];
   if (isEmpty(wanted)) return isEmpty(found) || isTable(wanted) ? [] : [{ path, wanted, found }];
   if (isTable(wanted)) {
     if (!isTable(found)) return [{ path, wanted, found }];
@@ -144,8 +122,7 @@ const isQuantity = (path: readonly string[]): boolean =>
 
 function listDifferences(wanted: readonly unknown[], found: unknown, path: readonly string[]): readonly Difference[] {
   const live: readonly unknown[] = Array.isArray(found) ? found : [];
-  const [first] = wanted;
-  const keys = ELEMENT_KEYS[path.at(-1) ?? '']?.find((names) => isTable(first) && names.every((name) => name in first));
+  const keys = elementKeys(path.at(-1) ?? '', wanted);
   if (keys === undefined) {
     const same = live.length === wanted.length && wanted.every((value, index) => findDifferences(value, live[index]).length === 0);
     return same ? [] : [{ path, wanted, found }];
@@ -158,9 +135,6 @@ function listDifferences(wanted: readonly unknown[], found: unknown, path: reado
     return findDifferences(element, counterpart, inPath);
   });
 }
-
-const keyOf = (element: unknown, keys: readonly string[]): string =>
-  isTable(element) ? keys.map((key) => String(element[key])).join(',') : '';
 
 function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null || value === '') return true;

@@ -22,6 +22,7 @@
  */
 import type { Admission, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { Capability, ChatAbilities } from '../../../schema/slot/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
@@ -69,6 +70,17 @@ export function route(capability: Capability, path: string, model: string | unde
   if (bestRank >= INCAPABLE) return incapable(best, capability, path, board);
   return { kind: 'slot', slot: best };
 }
+
+/** The slots of a name, in the order in which requests prefer them. Disabled ones only if there is no other. */
+export function slotsOfName<Slot extends RoutedSlot>(name: string, { names, slots }: NamedSlots<Slot>): readonly Slot[] {
+  const all = (names.get(name) ?? []).flatMap((each) => slots.get(each) ?? []);
+  const enabled = all.filter(isEnabled);
+  return (enabled.length > 0 ? enabled : all).toSorted((a, b) => RANKS[a.admission.kind] - RANKS[b.admission.kind]);
+}
+
+export const isEnabled = ({ admission }: RoutedSlot): boolean => admission.kind !== 'refuse' || admission.code !== 'slot.disabled';
+
+type NamedSlots<Slot> = Pick<RoutedView, 'names'> & { readonly slots: ReadonlyMap<SlotName, Slot> };
 
 function unknownName(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
   const name = model ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
