@@ -7,7 +7,7 @@ import type { Runtime, RuntimeFacts, Wake, Workload } from '../../reconciler/por
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
-import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
+import { isOfOneStart, nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -95,16 +95,23 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     }
   };
 
-  /** Records running servers whose records were lost. */
+  /** Records running servers whose records were lost, and kills what servers without a record left behind. */
   const adoptLost = async (): Promise<void> => {
-    for (const { record, isServer } of (await search()) ?? []) {
-      if (!isServer || !isSafeName(record.name) || !(await monitor.isAlive(record))) continue;
+    const marked = ((await search()) ?? []).filter(({ record }) => isSafeName(record.name));
+    const servers = marked.filter(({ role }) => role === 'server');
+    let isLeft = false;
+    for (const { record, role } of marked) {
       const present = await records.read(record.name);
+      if (role === 'descendant' && !isOfOneStart(record, present) && !servers.some((server) => isOfOneStart(record, server.record))) {
+        system.signal(record.pid, 'SIGKILL');
+        isLeft = true;
+      }
+      if (role !== 'server' || !(await monitor.isAlive(record))) continue;
       if (isOf(processId(record), present)) continue;
       strays.set(processId(record), record);
       if (present === undefined) await records.write(record).catch(() => undefined);
     }
-    searched = true;
+    searched = !isLeft;
   };
 
   const apply = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
