@@ -79,10 +79,7 @@ const KEPT_OF_DELETED = 50;
 export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean, disk = SYSTEM_DISK): Promise<void> {
   // What cannot be read now is not taken for old.
   const writtenAt = async (file: string): Promise<number> =>
-    await ifThere(disk.stat(file)).then(
-      (facts) => facts?.mtimeMs ?? 0,
-      () => Number.POSITIVE_INFINITY,
-    );
+    (await ifThere(disk.stat(file)).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY })))?.mtimeMs ?? 0;
   const deleted = (await listTimelines(directory, disk).catch(() => [])).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;
   const filesOf = (slot: SlotName): readonly string[] => [timelinePath(directory, slot), `${timelinePath(directory, slot)}.1`];

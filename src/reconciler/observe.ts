@@ -62,12 +62,10 @@ export async function readRecords(
   // The first status that this controller writes replaces what is recorded, so a later pass could not read it.
   const read = async (own: AbortSignal) =>
     await retryRead(
-      () => records.read(own),
+      async () => ok(await records.read(own)),
       (ms) => pause(clock, ms, own),
     );
-  return await within(ANSWER_WITHIN_MS, signal, async (own) => ok(await read(own))).catch((error: unknown) =>
-    fail('retry', 'InternalError', messageOf(error)),
-  );
+  return await within(ANSWER_WITHIN_MS, signal, read).catch((error: unknown) => fail('retry', 'InternalError', messageOf(error)));
 }
 
 /** Returns what exists for these slots. `known`: the host as it was read last. Never throws. */
