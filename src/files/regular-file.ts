@@ -58,7 +58,7 @@ export async function readRegularFile(path: string, options?: OpenOptions): Prom
   return decodeText(path, await readRegularBytes(path, options));
 }
 
-/** Returns an empty text if there is no such file or it is not suitable; bytes may be damaged. Throws the system's error. */
+/** Returns an empty text for an absent or unsuitable file; bytes may be damaged. Throws the system's error. */
 export async function readIfSuitable(path: string, options?: OpenOptions): Promise<string> {
   const bytes = await readRegularBytes(path, options).catch((error: unknown) => {
     if (error instanceof UnsuitableFile || isAbsent(error)) return '';

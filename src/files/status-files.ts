@@ -190,7 +190,7 @@ const Earlier = z.object({
 });
 const TYPES = z.enum(CONDITION_TYPES);
 
-/** Reads the statuses of an earlier run from `<state>/status`. Ignores damaged files, and logs unreadable ones. Never throws. */
+/** Reads the statuses of an earlier run. Ignores damaged files, and logs unreadable ones. Never throws. */
 export async function readEarlierStatuses(directory: string, log: SourceLog, disk?: Disk) {
   const readAll = async (onError: (error: unknown) => string | Promise<string>) => {
     const files = (await listDirectory(directory, disk)).filter((file) => file.endsWith('.json'));

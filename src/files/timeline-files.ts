@@ -103,19 +103,12 @@ async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean>
 /** A client that missed more entries fetches the state again. */
 const CAPACITY = 2000;
 
-interface FeedOptions {
-  readonly timelineDirectory: string;
-  readonly log: SourceLog;
-  readonly capacity?: number;
-  readonly disk?: Disk;
-}
-
 /**
  * Keeps the latest timeline entries in memory for the event stream and reads whole timelines from files. Sequence
  * numbers continue after a restart. Where files cannot be read, they continue above all that may be there, and clients
  * learn that they have missed entries. Never throws.
  */
-export async function createEventFeed({ timelineDirectory, log, capacity = CAPACITY, disk }: FeedOptions) {
+export async function createEventFeed(timelineDirectory: string, log: SourceLog, capacity = CAPACITY, disk?: Disk) {
   const listeners = new Set<(entry: TimelineEntry) => void>();
   const latest = createRingBuffer<TimelineEntry>(capacity);
   let last = 0;

@@ -124,7 +124,7 @@ export function createLoop(deps: LoopDeps) {
     return { wakeAt: plan?.wakeAt, busyMs: clock.now() - seenAt - memory.pausedMs };
   }
 
-  /** Slots must be healed also where nothing can be read for seconds: then crashes are counted anew, and the log says so. */
+  /** Slots must be healed also where records stay unreadable: then crashes are counted anew, and the log says so. */
   async function recall(signal: AbortSignal): ReturnType<FailureRecords['read']> {
     const read = await readRecords({ records: deps.records, within, clock }, signal);
     if (read.ok) return read.value;

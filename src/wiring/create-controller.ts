@@ -45,7 +45,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers }) : undefined;
   const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
-  const events = await createEventFeed({ timelineDirectory, log });
+  const events = await createEventFeed(timelineDirectory, log);
   // SlotSpecs contain their status.
   const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });

@@ -104,7 +104,7 @@ describeWithMounts('a full disk', () => {
     await write([entry(4, 'later')]);
     await rm(join(disk.path, 'filler'));
     await write([entry(5, 'after')]);
-    expect((await (await createEventFeed({ timelineDirectory, log })).timeline(img, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    expect((await (await createEventFeed(timelineDirectory, log)).timeline(img, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
     expect((await readFile(join(timelineDirectory, 'img.jsonl'), 'utf8')).trimEnd().split('\n')).toHaveLength(5);
   });
 

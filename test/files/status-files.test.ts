@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ModelId, SlotName } from '../../src/schema/words/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
-import { SYSTEM_DISK, type Disk } from '../../src/files/regular-file.ts';
-import { createEventFeed, removeOldTimelines, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
-import { createStatusFiles, createStatusRecords, readEarlierStatuses } from '../../src/files/status-files.ts';
+import { createEventFeed, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
+import { createStatusFiles, createStatusRecords } from '../../src/files/status-files.ts';
 
 const img = SlotName.parse('img');
 const embed = SlotName.parse('embed');
@@ -56,9 +55,8 @@ describe('status files and the event feed', () => {
     files.write({ at: 1, statuses, entries, refused: new Map() });
     await files.flush();
   };
-  const warn = (_: unknown, message: string): void => void warnings.push(message);
-  const feedOf = async (capacity = 2000, disk?: Disk) =>
-    await createEventFeed({ timelineDirectory, capacity, log: { info: () => undefined, warn }, ...(disk === undefined ? {} : { disk }) });
+  const log = { info: () => undefined, warn: (_: unknown, message: string): void => void warnings.push(message) };
+  const feedOf = async (capacity = 2000) => await createEventFeed(timelineDirectory, log, capacity);
 
   test('writes a status only when it changed, and removes it together with its slot', async () => {
     await write([status(img, 0), status(embed, 0)]);
@@ -224,76 +222,6 @@ describe('status files and the event feed', () => {
       gap: false,
     });
     expect((await feed.timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 3, 4]);
-  });
-
-  /** A disk that refuses to open these files so many times. */
-  const refusing = (isRefused: (path: string) => boolean, times = Number.POSITIVE_INFINITY): Disk => {
-    let left = times;
-    return {
-      ...SYSTEM_DISK,
-      async open(path, ...rest) {
-        if (!isRefused(String(path)) || left <= 0) return await SYSTEM_DISK.open(path, ...rest);
-        left -= 1;
-        throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
-      },
-    };
-  };
-
-  test('numbers go on above those of timelines that cannot be read, and clients learn that they missed entries', async () => {
-    await write([], [entry(1), entry(2, embed), entry(3)]);
-    const refused = await feedOf(
-      2000,
-      refusing((path) => path.includes('img')),
-    );
-    expect(refused.last()).toBeGreaterThan(3);
-    expect(warnings).toEqual([expect.stringContaining('cannot be read')]);
-    for (const seen of [0, 2, 3]) expect(refused.since(seen)).toMatchObject({ entries: [], gap: true });
-    await expect(refused.timeline(img, 10)).rejects.toThrow('EMFILE');
-    const next = refused.last() + 1;
-    await write([], [entry(next)]);
-    const feed = await feedOf();
-    expect(feed.last()).toBe(next);
-    expect((await feed.timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 3, next]);
-  });
-
-  test('a timeline that is no file, or has damaged bytes, does not hide the others', async () => {
-    await write([], [entry(1), entry(2, embed)]);
-    await appendFile(join(timelineDirectory, 'img.jsonl'), Buffer.from([0xff, 0xfe, 0x0a]));
-    await mkdir(join(timelineDirectory, 'odd.jsonl'));
-    expect((await feedOf()).since(0)).toEqual({ entries: [entry(1), entry(2, embed)], gap: false });
-    expect(warnings).toEqual([]);
-  });
-
-  test('removes no timeline whose age cannot be read', async () => {
-    const disk: Disk = { ...SYSTEM_DISK };
-    Object.assign(disk, { stat: () => Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' })) });
-    const names = Array.from({ length: 60 }, (_, index) => SlotName.parse(`slot-${index}`));
-    for (const [index, name] of names.entries()) await write([status(img, 0), status(name, 0)], [entry(index + 1, name)]);
-    const before = await readdir(timelineDirectory);
-    await removeOldTimelines(timelineDirectory, () => false, disk);
-    expect(await readdir(timelineDirectory)).toEqual(before);
-  });
-
-  test('what an earlier run published is read again after an error, and named where that does not help', async () => {
-    await write([status(img, 0), status(embed, 0)]);
-    const log = { info: () => undefined, warn };
-    const all = await readEarlierStatuses(statusDirectory, log);
-    expect([...all.keys()]).toEqual([embed, img]);
-    expect(
-      await readEarlierStatuses(
-        statusDirectory,
-        log,
-        refusing((path) => path.endsWith('img.json'), 2),
-      ),
-    ).toEqual(all);
-    expect(warnings).toEqual([]);
-    const some = await readEarlierStatuses(
-      statusDirectory,
-      log,
-      refusing((path) => path.endsWith('img.json')),
-    );
-    expect([...some.keys()]).toEqual([embed]);
-    expect(warnings).toEqual([expect.stringContaining('cannot be read, so the times in them begin anew')]);
   });
 
   test('the feed notifies listeners, holds a limited number of entries, and reports a gap', async () => {
