@@ -5,6 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { constants, type BigIntStats, type Stats } from 'node:fs';
 import { chown, lstat, mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { isAbsent } from '../platform/error-text.ts';
 
 /** The calls of adapters. Tests inject a disk that fails, and that loses and tears what was not synced. */
 export const SYSTEM_DISK = { chown, lstat, mkdir, open, readdir, readFile, rename, rm, stat };
@@ -55,6 +56,15 @@ export async function readRegularBytes(path: string, options?: OpenOptions): Pro
 /** The same for a text. Throws `UnsuitableFile` also unless it is UTF-8. */
 export async function readRegularFile(path: string, options?: OpenOptions): Promise<string> {
   return decodeText(path, await readRegularBytes(path, options));
+}
+
+/** Returns an empty text for an absent or unsuitable file; bytes may be damaged. Throws the system's error. */
+export async function readIfSuitable(path: string, options?: OpenOptions): Promise<string> {
+  const bytes = await readRegularBytes(path, options).catch((error: unknown) => {
+    if (error instanceof UnsuitableFile || isAbsent(error)) return '';
+    throw error;
+  });
+  return bytes.toString('utf8');
 }
 
 /** Returns why an entry is not read, and what to do; undefined for a regular file within the limit. */

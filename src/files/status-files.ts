@@ -17,8 +17,10 @@ import {
   type RecordedFailures,
 } from '../schema/status/slot-status.ts';
 import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
+import { retryRead } from '../platform/clock.ts';
 import type { SourceLog } from '../platform/log.ts';
-import { readRegularFile, SYSTEM_DISK, type Disk } from './regular-file.ts';
+import { inTurns } from '../platform/semaphore.ts';
+import { readIfSuitable, readRegularFile, SYSTEM_DISK, type Disk } from './regular-file.ts';
 import { appendTimeline, removeOldTimelines, timelinePath } from './timeline-files.ts';
 import { createWriteLog, listDirectory, syncDirectory, writeJsonAtomically } from './write-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
@@ -188,10 +190,18 @@ const Earlier = z.object({
 });
 const TYPES = z.enum(CONDITION_TYPES);
 
-/** Reads the statuses of an earlier run from `<state>/status`. Ignores damaged files. Never throws. */
-export async function readEarlierStatuses(directory: string) {
-  const files = (await listDirectory(directory).catch((): string[] => [])).filter((file) => file.endsWith('.json'));
-  const texts = await Promise.all(files.map(async (file) => await readRegularFile(join(directory, file)).catch(() => '')));
+/** Reads the statuses of an earlier run. Ignores damaged files, and logs unreadable ones. Never throws. */
+export async function readEarlierStatuses(directory: string, log: SourceLog, disk?: Disk) {
+  const readAll = async (onError: (error: unknown) => string | Promise<string>) => {
+    const files = (await listDirectory(directory, disk)).filter((file) => file.endsWith('.json'));
+    return await inTurns(files, async (file) => await readIfSuitable(join(directory, file), { disk }).catch(onError));
+  };
+  const warn = (error: unknown): string => {
+    log.warn({ error: messageOf(error) }, `Statuses in "${directory}" cannot be read, so the times in them begin anew`);
+    return '';
+  };
+  const reading = retryRead(async () => await readAll((error) => Promise.reject(error)));
+  const texts = await reading.catch(async () => await readAll(warn)).catch((error: unknown) => [warn(error)]);
   const statuses = texts.flatMap((text) => Earlier.safeParse(parseJson(text)).data ?? []);
   return new Map(statuses.map(({ name, state, since, conditions }) => [name, { state, since, conditions: conditions.flatMap(known) }]));
 }

@@ -8,9 +8,12 @@ import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { messageOf } from '../platform/error-text.ts';
+import type { SourceLog } from '../platform/log.ts';
 import { createRingBuffer } from '../platform/ring-buffer.ts';
-import { LARGE_TEXT_BYTES, readRegularBytes, refusalOf, SYSTEM_DISK, UnsuitableFile, type Disk } from './regular-file.ts';
-import { makeSubdirectory, writeFileAtomically } from './write-file.ts';
+import { inTurns } from '../platform/semaphore.ts';
+import { LARGE_TEXT_BYTES, readIfSuitable, refusalOf, SYSTEM_DISK, UnsuitableFile, type Disk } from './regular-file.ts';
+import { ifThere, listDirectory, makeSubdirectory, writeFileAtomically } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of a crash loop. One older file is kept. */
@@ -55,18 +58,16 @@ export async function appendTimeline(path: string, entries: readonly TimelineEnt
   }
 }
 
-/** Oldest first. */
-async function readTimeline(directory: string, slot: SlotName): Promise<readonly TimelineEntry[]> {
+/** Oldest first. Throws the system's error. */
+async function readTimeline(directory: string, slot: SlotName, disk?: Disk): Promise<readonly TimelineEntry[]> {
   const path = timelinePath(directory, slot);
-  const texts = await Promise.all(
-    [`${path}.1`, path].map((file) => readRegularBytes(file, { mostBytes: LARGE_TEXT_BYTES }).catch(() => '')),
-  );
-  return texts.flatMap((text) => parseTimeline(text.toString('utf8')));
+  const read = async (file: string): Promise<string> => await readIfSuitable(file, { mostBytes: LARGE_TEXT_BYTES, disk });
+  return (await Promise.all([`${path}.1`, path].map(read))).flatMap(parseTimeline);
 }
 
-/** Includes deleted slots. */
-async function listTimelines(directory: string, disk: Disk = SYSTEM_DISK): Promise<readonly SlotName[]> {
-  const files = await disk.readdir(directory).catch((): string[] => []);
+/** Includes deleted slots. Throws the system's error. */
+async function listTimelines(directory: string, disk?: Disk): Promise<readonly SlotName[]> {
+  const files = await listDirectory(directory, disk);
   const names = new Set(files.map((file) => /^(.*)\.jsonl(?:\.1)?$/.exec(file)?.[1]));
   return [...names].flatMap((name) => SlotName.safeParse(name).data ?? []);
 }
@@ -76,13 +77,16 @@ const KEPT_OF_DELETED = 50;
 
 /** Removes timelines of deleted slots except the latest. Never throws. */
 export async function removeOldTimelines(directory: string, isPresent: (slot: SlotName) => boolean, disk = SYSTEM_DISK): Promise<void> {
-  const writtenAt = async (file: string): Promise<number> => (await disk.stat(file).catch(() => undefined))?.mtimeMs ?? 0;
-  const deleted = (await listTimelines(directory, disk)).filter((slot) => !isPresent(slot));
+  // What cannot be read now is not taken for old.
+  const writtenAt = async (file: string): Promise<number> =>
+    (await ifThere(disk.stat(file)).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY })))?.mtimeMs ?? 0;
+  const deleted = (await listTimelines(directory, disk).catch(() => [])).filter((slot) => !isPresent(slot));
   if (deleted.length <= KEPT_OF_DELETED) return;
   const filesOf = (slot: SlotName): readonly string[] => [timelinePath(directory, slot), `${timelinePath(directory, slot)}.1`];
   const dated = deleted.map(async (slot) => ({ slot, at: Math.max(...(await Promise.all(filesOf(slot).map(writtenAt)))) }));
   const old = (await Promise.all(dated)).toSorted((a, b) => b.at - a.at).slice(KEPT_OF_DELETED);
-  for (const { slot } of old) for (const file of filesOf(slot)) await disk.rm(file, { force: true }).catch(() => undefined);
+  for (const { slot, at } of old)
+    for (const file of Number.isFinite(at) ? filesOf(slot) : []) await disk.rm(file, { force: true }).catch(() => undefined);
 }
 
 /** Skips lines that a crash damaged. */
@@ -101,16 +105,23 @@ const CAPACITY = 2000;
 
 /**
  * Keeps the latest timeline entries in memory for the event stream and reads whole timelines from files. Sequence
- * numbers continue after a restart.
+ * numbers continue after a restart. Where files cannot be read, they continue above all that may be there, and clients
+ * learn that they have missed entries. Never throws.
  */
-export async function createEventFeed(options: { readonly timelineDirectory: string; readonly capacity?: number }) {
-  const { timelineDirectory, capacity = CAPACITY } = options;
+export async function createEventFeed(timelineDirectory: string, log: SourceLog, capacity = CAPACITY, disk?: Disk) {
   const listeners = new Set<(entry: TimelineEntry) => void>();
-  const slots = await listTimelines(timelineDirectory);
-  const stored = await Promise.all(slots.map(async (slot) => await readTimeline(timelineDirectory, slot)));
   const latest = createRingBuffer<TimelineEntry>(capacity);
-  for (const entry of stored.flat().toSorted((left, right) => left.seq - right.seq)) latest.push(entry);
-  let last = latest.items().at(-1)?.seq ?? 0;
+  let last = 0;
+  try {
+    const slots = await listTimelines(timelineDirectory, disk);
+    const stored = (await inTurns(slots, async (slot) => await readTimeline(timelineDirectory, slot, disk))).flat();
+    for (const entry of stored.toSorted((left, right) => left.seq - right.seq)) latest.push(entry);
+    last = latest.items().at(-1)?.seq ?? 0;
+  } catch (error) {
+    // Entries are numbered one by one, and there is less than one in each millisecond.
+    last = Date.now();
+    log.warn({ error: messageOf(error) }, `The timelines in "${timelineDirectory}" cannot be read; numbers of entries go on from ${last}`);
+  }
 
   return {
     since(seq: number): { readonly entries: readonly TimelineEntry[]; readonly gap: boolean } {
@@ -127,7 +138,7 @@ export async function createEventFeed(options: { readonly timelineDirectory: str
       return () => listeners.delete(listener);
     },
     async timeline(slot: SlotName, limit: number): Promise<readonly TimelineEntry[]> {
-      const onDisk = await readTimeline(timelineDirectory, slot);
+      const onDisk = await readTimeline(timelineDirectory, slot, disk);
       const end = onDisk.at(-1)?.seq ?? 0;
       const notYetOnDisk = latest.items().filter((entry) => entry.slot === slot && entry.seq > end);
       return limit <= 0 ? [] : [...onDisk, ...notYetOnDisk].slice(-limit);

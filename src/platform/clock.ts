@@ -44,6 +44,23 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await timeout(ms, undefined, { ref: signal === undefined, ...(signal === undefined ? {} : { signal }) }).catch(() => undefined);
 }
 
+const RETRY_PAUSES_MS = [100, 300, 900, 1700];
+
+/**
+ * Reads again after an error that a moment may end, such as missing descriptors: it says nothing about what is there.
+ * Rejects with the last error.
+ */
+export async function retryRead<T>(read: () => Promise<T>, wait: (ms: number) => Promise<void> = sleep): Promise<T> {
+  for (const ms of RETRY_PAUSES_MS) {
+    try {
+      return await read();
+    } catch {
+      await wait(ms);
+    }
+  }
+  return await read();
+}
+
 /** Adds a callback until the signal aborts. */
 export function addWake(wakes: Set<Wake>, wake: Wake, signal: AbortSignal): void {
   if (signal.aborted) return;

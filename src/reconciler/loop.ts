@@ -128,10 +128,11 @@ export function createLoop(deps: LoopDeps) {
     return { wakeAt: plan?.wakeAt, busyMs: clock.now() - seenAt - pausedMs };
   }
 
+  /** Slots must be healed also where records stay unreadable: then crashes are counted anew, and the log says so. */
   async function recall(signal: AbortSignal): ReturnType<FailureRecords['read']> {
-    const read = await readRecords({ records: deps.records, within }, signal);
+    const read = await readRecords({ records: deps.records, within, clock }, signal);
     if (read.ok) return read.value;
-    log.warn({ reason: read.failure.reason }, `Earlier failures are not known, so crashes are counted from zero: ${read.failure.message}`);
+    log.warn({ reason: read.failure.reason }, `Earlier failures cannot be read, so crashes are counted from zero: ${read.failure.message}`);
     return new Map();
   }
 

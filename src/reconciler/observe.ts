@@ -19,6 +19,7 @@ import type {
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { withBackends, type giveBackend } from './decide/facts/choose-backend.ts';
+import { pause, retryRead } from '../platform/clock.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface Senses {
@@ -53,11 +54,17 @@ export async function readDesired({ source, within }: Senses, signal: AbortSigna
 
 /** Returns what earlier controllers recorded. Never throws. */
 export async function readRecords(
-  { records, within }: { readonly records: FailureRecords | undefined; readonly within: Deadline },
+  { records, within, clock }: { readonly records: FailureRecords | undefined; readonly within: Deadline; readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<Result<Awaited<ReturnType<FailureRecords['read']>>>> {
   if (records === undefined) return ok(new Map());
-  return await within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own))).catch(failed('InternalError'));
+  // The first status that this controller writes replaces what is recorded, so a later pass could not read it.
+  const read = async (own: AbortSignal) =>
+    await retryRead(
+      async () => ok(await records.read(own)),
+      (ms) => pause(clock, ms, own),
+    );
+  return await within(ANSWER_WITHIN_MS, signal, read).catch(failed('InternalError'));
 }
 
 const failed = (reason: Reason) => (error: unknown) => fail('retry', reason, messageOf(error));

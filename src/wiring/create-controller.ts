@@ -45,7 +45,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers }) : undefined;
   const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
-  const events = await createEventFeed({ timelineDirectory });
+  const events = await createEventFeed(timelineDirectory, log);
   // SlotSpecs contain their status.
   const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
@@ -69,7 +69,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     metrics: metrics.reconcile,
     breather,
     lastSeq: events.last(),
-    ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory) }),
+    ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
   return { clock, heap, board, traffic, workers, limits, metrics, events, files, loop };
 }

@@ -77,7 +77,7 @@ describeWithMounts('a full disk', () => {
     await writeReport(files, [], [entry(4)]);
     await rm(join(disk.path, 'filler'));
     await writeReport(files, [], [entry(5)]);
-    expect((await (await createEventFeed({ timelineDirectory })).timeline(img, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    expect((await (await createEventFeed(timelineDirectory, log)).timeline(img, 100)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
     expect((await readFile(join(timelineDirectory, 'img.jsonl'), 'utf8')).trimEnd().split('\n')).toHaveLength(5);
   });
 

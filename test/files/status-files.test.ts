@@ -33,7 +33,8 @@ describe('status files and the event feed', () => {
   });
   const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) =>
     await writeReport(files, statuses, entries);
-  const feedOf = async (capacity = 2000) => await createEventFeed({ timelineDirectory, capacity });
+  const log = { info: () => undefined, warn: (_: unknown, message: string): void => void warnings.push(message) };
+  const feedOf = async (capacity = 2000) => await createEventFeed(timelineDirectory, log, capacity);
 
   test('writes a status only when it changed, and removes it together with its slot', async () => {
     await write([status(img, 0), status(embed, 0)]);

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import { createWorld, type World, type WorldOptions } from '../support/simulation/world.ts';
+import type { RecordedFailures } from '../../src/schema/status/slot-status.ts';
+import type { SlotName } from '../../src/schema/words/names.ts';
 
 const DOCUMENT = { model: { default: 'a.gguf' } } as const;
 const MINUTE_MS = 60_000;
@@ -106,7 +108,27 @@ describe('a restart of the controller', () => {
     });
     await crash(world, 5);
     await world.restart();
-    await world.reach('primary', 'ready', 1000);
+    await world.reach('primary', 'ready', 5000);
+  });
+
+  test('does not begin the count again where the record can be read a moment later', async () => {
+    const faults = { left: 0 };
+    let recorded: ReadonlyMap<SlotName, RecordedFailures> = new Map();
+    const world = await serving({
+      recorded: () => {
+        faults.left -= 1;
+        if (faults.left >= 0) throw Object.assign(new Error('Too many open files'), { code: 'EMFILE' });
+        return recorded;
+      },
+    });
+    await crash(world, 5);
+    const { name, status } = world.slot('primary');
+    recorded = new Map([[name, status]]);
+    faults.left = 3;
+    await world.restart();
+    await world.clock.advance(MINUTE_MS);
+    expect(faults.left).toBe(-1);
+    expect(stalled(world)).toMatchObject({ status: 'True', reason: 'CrashLoop' });
   });
 });
 

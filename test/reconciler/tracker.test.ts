@@ -119,6 +119,14 @@ describe('the tracker on a workload that is being stopped', () => {
     tracker.beginObservation();
     expect(tracker.observe([], 400)).toEqual([]);
   });
+
+  test('counts the time of its first start from when it is seen running, not from when it was applied', () => {
+    const tracker = createTracker();
+    tracker.started(ID, SLOT, 100);
+    expect(known(tracker)?.startCountsFrom).toBeUndefined();
+    seen(tracker, {}, 900);
+    expect(known(tracker)?.startCountsFrom).toBe(900);
+  });
 });
 
 describe('the tracker on a slot that is removed while its workload starts', () => {

@@ -63,8 +63,8 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not mark a started workload as fresh',
     file: HISTORIES,
-    find: '{ ...newHistory(slot, origin, now), fresh: true }',
-    replace: 'newHistory(slot, origin, now)',
+    find: 'startCountsFrom: undefined, fresh: true }',
+    replace: 'startCountsFrom: undefined }',
   },
   {
     fault: 'takes every workload for fresh',

@@ -54,6 +54,8 @@ export interface ServiceOptions {
   readonly runtime: 'process' | 'podman';
   readonly environment?: Readonly<Record<string, string>>;
   readonly toolboxes?: string;
+  /** Most files that the service may open. Default: as many as this process. */
+  readonly descriptors?: number;
   /** The engine of speech is shared as well, and its demo models are written. */
   readonly speech?: true;
 }
@@ -93,7 +95,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let text = '';
 
   async function start(): Promise<void> {
-    const started = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], {
+    const command = [process.execPath, 'src/cli/svcctl.mjs', 'serve'];
+    const [program = '', ...args] =
+      options.descriptors === undefined ? command : ['prlimit', `--nofile=${options.descriptors}`, ...command];
+    const started = spawn(program, args, {
       env: { ...ownEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

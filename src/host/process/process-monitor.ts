@@ -7,7 +7,7 @@ import { constants } from 'node:os';
 import type { ObservedWorkload } from '../../reconciler/ports.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import { checkPortFree, countOomKills, isKilledByKernel } from '../host-probe.ts';
-import { observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
+import { isOfOneStart, observedProcess, processId, LAUNCHER, LEADER } from './decide/process-facts.ts';
 import { createRecordFiles, type ProcessExit, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 import { createProcessMemoryReader, type ProcessMemoryReader } from '../process-memory.ts';
 import { createProcessLogs } from './process-logs.ts';
@@ -70,7 +70,7 @@ export function createProcessMonitor(
     for (;;) {
       const marked = await search();
       if (marked === undefined && children.has(processId(record))) system.signal(-record.pid, 'SIGKILL');
-      const left = (marked ?? []).filter(({ record: { name, startedAt } }) => name === record.name && startedAt === record.startedAt);
+      const left = (marked ?? []).filter((each) => isOfOneStart(each.record, record));
       if (left.length === 0) return true;
       if (system.now() >= deadline) return false;
       for (const each of left) system.signal(each.group === record.pid ? -record.pid : each.record.pid, 'SIGKILL');

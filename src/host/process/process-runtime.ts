@@ -7,7 +7,7 @@ import type { Runtime, RuntimeFacts, Wake, Workload } from '../../reconciler/por
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
 import type { Reason } from '../../schema/status/reasons.ts';
-import { nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
+import { isOfOneStart, nameOfProcessId, observedProcess, processId } from './decide/process-facts.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
 import { addWake } from '../../platform/clock.ts';
@@ -21,7 +21,7 @@ import {
   type ProcessMonitor,
   type ProcessSystem,
 } from './process-monitor.ts';
-import { createProcessRecords, isSafeName, type ProcessRecord } from './process-records.ts';
+import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
@@ -38,8 +38,7 @@ export interface ProcessRuntimeOptions {
 
 export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const { stateDir, resolveProgram, deviceMemory, env, system = createProcessSystem() } = options;
-  const { table } = system;
-  const search = async () => await findMarked(stateDir, table);
+  const search = async () => await findMarked(stateDir, system.table);
   const records = createProcessRecords(join(stateDir, 'run'), system.files);
   const logs = system.logs(join(stateDir, 'logs'));
   const monitor = createProcessMonitor(system, records, system.memory({ devices: deviceMemory }), search);
@@ -50,7 +49,6 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   /** Servers found running without a record, or with that of another process. */
   const strays = new Map<WorkloadId, ProcessRecord>();
   let searched = false;
-
   const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name, slot, revision, generation, port } = workload;
     const [programName, ...args] = workload.argv;
@@ -73,13 +71,13 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       program: [...program.value],
       env: { ...workload.env },
     };
-    const bootId = await table.bootId();
+    const bootId = await system.table.bootId();
     const environment = childEnv(env, { ...workload.env, ...markOf(stateDir, about) });
     const launched = await logs.withFile(name, (log) => system.launch(command, environment, log));
     if ('error' in launched) return fail('retry', 'StartFailed', `The process of "${name}" could not be started: ${launched.error}`);
     const { pid } = launched;
     try {
-      const identity = await table.read(pid);
+      const identity = await system.table.read(pid);
       if (identity === undefined) throw new Error('it ended before it was recorded');
       const record: ProcessRecord = { ...about, pid, start: identity.start, bootId };
       monitor.adopt(launched, record, wakeAll);
@@ -95,18 +93,18 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     }
   };
 
-  /** Records running servers whose records were lost. */
+  /** Records running servers whose records were lost, and kills what servers without a record left behind. */
   const adoptLost = async (): Promise<void> => {
-    for (const { record, isServer } of (await search()) ?? []) {
-      if (!isServer || !isSafeName(record.name) || !(await monitor.isAlive(record))) continue;
+    const marked = (await search()) ?? [];
+    for (const { record, role } of marked) {
+      if (role !== 'server' || !isSafeName(record.name) || !(await monitor.isAlive(record))) continue;
       const present = await records.read(record.name);
       if (isOf(processId(record), present)) continue;
       strays.set(processId(record), record);
       if (present === undefined) await records.write(record).catch(() => undefined);
     }
-    searched = true;
+    searched = !(await killOrphans(marked, records, system));
   };
-
   const apply = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
     const { name } = workload;
     if (signal.aborted) return aborted(name);
@@ -199,6 +197,19 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
 }
 
 const isOf = (id: WorkloadId, record: ProcessRecord | undefined): boolean => record !== undefined && processId(record) === id;
+
+/** Kills processes whose server is neither running nor recorded. Returns whether there were any. */
+async function killOrphans(
+  marked: NonNullable<Awaited<ReturnType<typeof findMarked>>>,
+  records: ProcessRecords,
+  { signal }: ProcessSystem,
+) {
+  const servers = marked.filter(({ role }) => role === 'server');
+  const lone = marked.filter(({ record, role }) => role === 'descendant' && !servers.some((each) => isOfOneStart(record, each.record)));
+  const orphans = await inTurns(lone, async ({ record }) => (isOfOneStart(record, await records.read(record.name)) ? [] : record.pid));
+  for (const pid of orphans.flat()) signal(pid, 'SIGKILL');
+  return orphans.flat().length > 0;
+}
 
 /** Ends a process group with SIGTERM, and after `graceMs` with SIGKILL, and everything that it started. */
 async function endProcess(

@@ -109,7 +109,8 @@ export function markOf(
 interface MarkedProcess {
   readonly record: ProcessRecord;
   readonly group: number | undefined;
-  readonly isServer: boolean;
+  /** A launcher has not become its server yet. */
+  readonly role: 'server' | 'launcher' | 'descendant';
 }
 
 /**
@@ -129,8 +130,10 @@ export async function findMarked(stateDir: string, table: ProcessTable): Promise
     const values = marked.envNames.map((name): [string, string] => [name, valueOf(env, name) ?? '']);
     const record = { ...marked.record, pid, start: identity.start, bootId, env: Object.fromEntries(values) };
     // Descendants inherit it and may lead groups of their own. Servers of version 0.2 do not name a leader.
-    const leader = valueOf(env, LEADER) ?? (argv?.includes(LAUNCHER) === true ? undefined : identity.group);
-    return [{ record, group: identity.group, isServer: Number(leader) === pid }];
+    const leader = valueOf(env, LEADER);
+    const isServer = Number(leader ?? identity.group) === pid;
+    const isLauncher = leader === undefined && argv?.includes(LAUNCHER) === true;
+    return [{ record, group: identity.group, role: isLauncher ? 'launcher' : isServer ? 'server' : 'descendant' }];
   });
   return found.flat();
 }

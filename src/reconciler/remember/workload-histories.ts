@@ -62,7 +62,8 @@ export function createWorkloadHistories() {
       }
     },
     started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void {
-      if (!all.has(id)) all.set(id, { ...newHistory(slot, origin, now), fresh: true });
+      // A pod may wait for its node or image first: only an observation shows that its start time counts.
+      if (!all.has(id)) all.set(id, { ...newHistory(slot, origin, now), startCountsFrom: undefined, fresh: true });
     },
     updatedInPlace: (id: WorkloadId, generation: number, now: number) =>
       change(id, ({ updates: before }) => ({

@@ -26,6 +26,7 @@ export const SLOT_RULES: readonly SlotRule[] = [
     holds: ({ autoscale, load }) => !isTable(autoscale) || autoscale['min'] !== 0 || load === 'on-demand',
     cel: "!has(self.autoscale) || self.autoscale.min > 0 || self.load == 'on-demand'",
   },
+  {
     at: ['model'],
     key: 'args',
     message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,

@@ -206,13 +206,18 @@ describe('The process runtime, after a loss,', () => {
     await eventually('the end of the child', async () => (isThere(child) ? undefined : true));
   });
 
-  test('does not take a child of a lost server for the server', async () => {
-    const { parent, child } = await startParent(true);
-    process.kill(parent, 'SIGKILL');
-    await rm(join(stateDir, 'run'), { recursive: true });
-    expect(await observed(open())).toEqual([]);
-    process.kill(child, 'SIGKILL');
-  });
+  test.each([false, true])(
+    'ends the child of a dead server without a record and does not take it for one, in another group: %s',
+    async (detached) => {
+      const { parent, child } = await startParent(detached);
+      process.kill(parent, 'SIGKILL');
+      await rm(join(stateDir, 'run'), { recursive: true });
+      const next = open();
+      expect(await observed(next)).toEqual([]);
+      await eventually('the end of the child', async () => (isThere(child) ? undefined : true));
+      expect(await observed(next)).toEqual([]);
+    },
+  );
 
   test('a server that the kernel killed for want of memory ran out of memory; one that somebody killed did not', async () => {
     let kills = 4;

@@ -227,6 +227,8 @@ function createMachine(random: Random, stateDir: string) {
       const targets = [...processes.values()].filter(({ pid, group }) => target === pid || target === -group);
       for (const { pid } of targets) endBy(target, pid);
     },
+    // A pause gives way, and takes no time.
+    sleep: async () => await new Promise((resolve) => void setImmediate(resolve)),
     oomKills: () => Promise.resolve(undefined),
     isKilledByKernel: () => Promise.resolve(false),
     checkPortFree: async (port) => (servers().some(({ slot }) => portOf(slot ?? '') === port) ? portTaken(port) : ok(undefined)),

@@ -250,6 +250,13 @@ describe('plan()', () => {
     expect(plan(desired, { ...observed, attempts }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
   });
 
+  test('counts no crash of a server whose stop failed: it may have got the signal', () => {
+    const { desired, observed } = factsOf({ workloads: [{ ...one, ...crash }] });
+    const stops = { failures: 1, lastAt: NOW - 60_000, message: 'Too many open files' };
+    const histories = new Map([...observed.histories].map(([id, history]) => [id, { ...history, stops }] as const));
+    expect(plan(desired, { ...observed, histories }, NOW).actions).toMatchObject([{ name: 'stop', args: { failure: undefined } }]);
+  });
+
   test('reports what is wrong with a rejected text, and continues with the last valid one', () => {
     const problems = [{ path: ['model', 'default'], message: 'Write a model id', file: '/slots/primary.toml', line: 3, column: 7 }];
     const conditions = planOf({ workloads: [one], problems }).made.decisions.get(PRIMARY)?.conditions;

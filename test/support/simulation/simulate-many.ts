@@ -23,11 +23,10 @@ export async function simulateMany(half: 0 | 1): Promise<readonly string[]> {
   if (only !== undefined) return Number(only) % 2 === half ? await replay([Number(only)]) : [];
   const corpus = parseSeeds(readFileSync(CORPUS, 'utf8')).filter((seed) => seed % 2 === half);
   const known = await replay([...corpus, ...from(half, numberOf('SVC_SEEDS', SEEDS))]);
-  if (known.length > 0) return known;
   const first = 2 * Math.floor(randomInt(FRESH_FROM, FRESH_TO) / 2) + half;
   const fresh = from(first, numberOf('SVC_FRESH_SEEDS', FRESH_SEEDS));
   process.stdout.write(`Fresh worlds: ${fresh.length}, SVC_SEED=${first} and every second one after it\n`);
-  return await replay(fresh, join);
+  return [...known, ...(await replay(fresh, join))];
 }
 
 /** The numbers in a text with one on each line; what follows `#` explains it. */

@@ -22,6 +22,11 @@ export const LEADER = 'INFERENCE_SVC_DEV_LEADER';
 export const processId = (record: Pick<ProcessRecord, 'name' | 'pid' | 'start'>): WorkloadId =>
   WorkloadId.parse(`${record.name}:${record.pid}:${record.start}`);
 
+/** Whether one is the server of the other, or both have one server. */
+export const isOfOneStart = (one: Started, other: Started | undefined): boolean =>
+  one.name === other?.name && one.startedAt === other.startedAt;
+type Started = Pick<ProcessRecord, 'name' | 'startedAt'>;
+
 export const nameOfProcessId = (id: WorkloadId): string => id.split(':', 1)[0] ?? id;
 
 export function observedProcess(record: ProcessRecord, { phase, argv, env }: ProcessState): ObservedWorkload {

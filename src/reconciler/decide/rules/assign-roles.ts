@@ -196,7 +196,10 @@ const drain = (workload: WorkloadView, because: Finding): Draining => ({ workloa
  * been asked to leave. A workload counts once, unless its runtime restarts it.
  */
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
-  const asked = workload.known.drainingSince !== undefined && fault.kind === 'crash';
+  // A stop may fail after its signal. What its runtime restarts gets no signal from a stop that failed.
+  const { drainingSince, stops } = workload.known;
+  const signalled = stops !== undefined && workload.fact.phase === 'exited';
+  const asked = (drainingSince !== undefined || signalled) && fault.kind === 'crash';
   const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
   // Without a template nobody can tell whether it is the wanted one: it may have ended before the last edit.
   return unwanted === undefined && !asked && !counted && view.template !== undefined && isCurrent(workload, view);

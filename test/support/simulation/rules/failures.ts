@@ -48,7 +48,10 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
   /** What a dead controller asked for before may still happen; and what happened before a new leader began is not its business. */
   function hasVanished(id: WorkloadId): boolean {
     if (takesOver) return false;
-    return deeds.vanished.has(id) || id.startsWith('lie-') || [...(deeds.stops.get(id) ?? [])].some((each) => each !== life.journal);
+    return deeds.vanished.has(id) || id.startsWith('lie-') || isStoppedByOther(id);
+  }
+  function isStoppedByOther(id: WorkloadId): boolean {
+    return [...(deeds.stops.get(id) ?? [])].some((each) => each !== life.journal);
   }
   const workloads = new Map<string, Seen>();
   const firstSeen = new Map<string, number>();
@@ -69,8 +72,8 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
         const key = `${id} ${declarations.get(slot)?.times}`;
         const times = (counted.get(key) ?? 0) + 1;
         counted.set(key, times);
-        // A stop may have failed after its signal.
-        const isStopped = world.host !== undefined && id !== undefined && deeds.stops.has(id);
+        // A controller before may have sent the signal, which nothing records.
+        const isStopped = world.host !== undefined && id !== undefined && isStoppedByOther(id);
         return isStopped || (id !== undefined && times <= (deeds.exits.get(id)?.length ?? 0));
       }
       case 'vanish':
