@@ -55,7 +55,7 @@ describe('svcctl validate', () => {
     expect((await svcctl(['validate', '-f', '-'], { input: `${good}---\n${good}` })).out).toContain('Slot "img" is defined twice');
     expect((await svcctl(['validate', '-f', '-'], { input: 'a: [' })).out).toMatch(/^<stdin>:1:5: Invalid YAML/);
     expect((await svcctl(['validate', '-f', '-'], { input: 'kind: Pod\n' })).out).toBe(
-      '<stdin>:1:1: apiVersion: Set "apiVersion" to "inference.svc.dev/v1alpha1"\n',
+      '<stdin>:1:1: apiVersion: Set "apiVersion" to "inference.svc.dev/v1alpha1" or "inference.svc.dev/v1beta1"\n',
     );
     expect(await svcctl(['validate', '-f', path.join(dir, 'none.toml')])).toMatchObject({ code: 1 });
   });
