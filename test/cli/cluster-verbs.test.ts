@@ -80,7 +80,7 @@ describe('svcctl against a cluster', () => {
     expect(await run(['slot', 'delete', 'mine', '--wait'])).toMatchObject({ code: 0, out: 'slot/mine deleted\n' });
     const verbs = new Set(cluster.proxied.map((line) => line.split(' ')[0]));
     expect(verbs).toEqual(new Set(['GET', 'POST', 'PUT', 'DELETE']));
-  }, 40_000);
+  }, 120_000);
 
   test('follows logs as they come, until it is stopped', async () => {
     world.logs.set('primary', ['one', 'two']);
