@@ -36,9 +36,13 @@ describeWithCluster('A slot with autoscale', () => {
 
   test('comes back from zero with a request, and goes to zero again', async () => {
     await svc.apply(LAZY);
-    const answer = await svc.chat({ model: 'lazy' });
-    expect(answer.status).toBe(200);
-    await answer.text();
+    // Until both gateways have read the new slot, one of them may not know its model.
+    const answer = async () => {
+      const response = await svc.chat({ model: 'lazy' });
+      return [response.status, await response.text()] as const;
+    };
+    const [status] = await eventually('the slot is known', answer, ([code]) => code !== 404);
+    expect(status).toBe(200);
     await svc.until('lazy', 'scaled to zero', ({ spec, status }) => spec['replicas'] === 0 && (status?.replicas ?? 0) === 0);
   }, 240_000);
 
