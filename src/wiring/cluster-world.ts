@@ -6,7 +6,7 @@ import { createLeadership } from '../cluster/leadership/leadership.ts';
 import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReadyLeadership, rememberFollowing } from '../cluster/leadership/ready-leadership.ts';
-import { createTermCopies } from '../cluster/client/object-copy.ts';
+import { createTermCopies } from '../cluster/client/term-copies.ts';
 import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/decide/resource-path.ts';
 import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';

@@ -4,6 +4,8 @@ import { publish, slotName } from '../gateway/support/board-fixture.ts';
 import { errorOf, post, raw } from '../gateway/support/client.ts';
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
+import { dialectOf } from '../../src/gateway/route/decide/inference-paths.ts';
+import { OLLAMA } from '../../src/gateway/route/decide/dialects.ts';
 
 let upstream: FakeUpstream;
 let gateway: GatewayFixture;
@@ -63,7 +65,11 @@ const headerName = fc.constantFrom(
 const body = fc.oneof(fc.json(), fc.string(), fc.constantFrom('', '{}', '{"model":"primary"}', '{"model":{}}', '[]', 'null'));
 
 function shaped(status: number, text: string, head: boolean): void {
-  if (status >= 400 && !head) errorOf(text);
+  if (status < 400 || head) return;
+  // On the paths of Ollama, an error is a string.
+  const [, missing] = /^\{"error":"There is no path \\"([^"?\\]+)\\"/.exec(text) ?? [];
+  if (missing === undefined) errorOf(text);
+  else expect([missing, dialectOf(missing)]).toEqual([missing, OLLAMA]);
 }
 
 describe('any request', () => {

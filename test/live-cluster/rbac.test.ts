@@ -275,7 +275,7 @@ describeWithCluster('The chart’s service account', () => {
       body: JSON.stringify({ spec: { replicas: 2 } }),
       headers: { 'content-type': 'application/json' },
     });
-    expect([edit.status, await edit.text()]).toEqual([expect.any(Number), expect.stringContaining('forbidden')]);
+    expect([edit.status, await edit.text()]).toEqual([expect.any(Number), expect.stringContaining('add the verb to its role')]);
     expect(edit.ok).toBe(false);
     expect(refused()).toEqual(['patch inference.svc.dev/slotspecs']);
   }, 240_000);

@@ -1,14 +1,12 @@
 /** The objects of a reflector by name, our unconfirmed writes, and the resource version. Sends no requests. */
-import { addWake } from '../../platform/clock.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import type { Clock, Wake } from '../../reconciler/ports.ts';
+import type { Clock } from '../../reconciler/ports.ts';
 import { foldWatchEvent, type WatchStep } from './decide/fold-watch-event.ts';
 import { compareVersions } from './decide/object-fields.ts';
 import * as decide from './decide/choose-list.ts';
-import type { KubeObject, ObjectList, Reflector, Transform } from './ports.ts';
+import type { KubeObject, ObjectList, Transform } from './ports.ts';
 import type { KubeObserver, ListCause } from './client-observer.ts';
 import type { WatchOutcome } from './read-watch.ts';
-import type { RefreshableReflector } from './reflector.ts';
 
 /** `before` is undefined for a new object. */
 export type IsUrgent = (before: KubeObject | undefined, after: KubeObject) => boolean;
@@ -141,40 +139,5 @@ export function parseOnce<Parsed>(parse: (object: KubeObject) => Parsed): (objec
     const entry = known.get(object) ?? { parsed: parse(object) };
     known.set(object, entry);
     return entry.parsed;
-  };
-}
-
-/** Copies during a term, for the leader only: with fifty replicas, each change would be sent fifty times. */
-export function createTermCopies() {
-  const nothing: ReadonlyMap<string, KubeObject> = new Map();
-  const begins: ((term: AbortSignal) => Promise<void>)[] = [];
-  return {
-    /** `begin` starts the copy, not its own `start`. Without a term, its health is "current". */
-    add(open: () => RefreshableReflector): Reflector {
-      const wakes = new Set<Wake>();
-      let current: RefreshableReflector | undefined;
-      begins.push(async (term) => {
-        if (term.aborted) return;
-        const copy = open();
-        current = copy;
-        term.addEventListener('abort', () => (current = current === copy ? undefined : current), { once: true });
-        copy.changes((withinMs) => {
-          for (const wake of wakes) wake(withinMs);
-        }, term);
-        const isRead = copy.refresh(term);
-        copy.start(term);
-        await isRead;
-      });
-      return {
-        items: () => current?.items() ?? nothing,
-        health: () => current?.health() ?? { kind: 'current' },
-        noteWritten: (object) => current?.noteWritten(object),
-        noteRemoved: (name, uid) => current?.noteRemoved(name, uid),
-        changes: (wake, signal) => addWake(wakes, wake, signal),
-        start: () => undefined,
-      };
-    },
-    /** Resolves when each copy has read the newest state, or when the term has ended. */
-    begin: async (term: AbortSignal): Promise<void> => void (await Promise.all(begins.map(async (begin) => await begin(term)))),
   };
 }

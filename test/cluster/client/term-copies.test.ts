@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { createReflector } from '../../../src/cluster/client/reflector.ts';
 import { CONFIG_MAPS } from '../../../src/cluster/client/decide/resource-path.ts';
-import { createTermCopies } from '../../../src/cluster/client/object-copy.ts';
+import { createTermCopies } from '../../../src/cluster/client/term-copies.ts';
 import { startFakeKubeApi, type FakeKubeApi } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
 import { eventually } from '../../support/eventually.ts';
