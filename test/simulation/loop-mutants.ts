@@ -25,15 +25,14 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'takes a source that cannot be read for an empty one',
     file: LOOP,
-    find: 'if (read.ok) memory.desired = read.value;',
-    replace:
-      'memory.desired = read.ok ? read.value : { slots: new Map(), refused: new Map() };\n    if (read.ok) memory.desired = read.value;',
+    find: 'if (read.ok) desired = read.value;',
+    replace: 'desired = read.ok ? read.value : { slots: new Map(), refused: new Map() };\n    if (read.ok) desired = read.value;',
   },
   {
     fault: 'forgets the models while the store does not answer',
     file: LOOP,
-    find: 'memory.models = seen.models ?? memory.models;',
-    replace: 'memory.models = seen.models ?? new Map();',
+    find: 'models = seen.models ?? models;',
+    replace: 'models = seen.models ?? new Map();',
   },
   {
     fault: 'goes on with its actions when another controller leads',
@@ -122,7 +121,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not remember its last plan',
     file: LOOP,
-    find: '    memory.plan = outcome.plan;\n',
+    find: '    ({ decisions } = outcome.plan);\n',
     replace: '',
   },
   {
@@ -176,8 +175,9 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'takes a runtime that throws for an empty one',
     file: OBSERVE,
-    find: "fail('retry', 'RuntimeUnreachable', messageOf(error)),",
-    replace: '({ ok: true as const, value: { workloads: [], images: [], error } }),',
+    find: "runtime.observe(unique, own)).catch(failed('RuntimeUnreachable'))",
+    replace:
+      'runtime.observe(unique, own)).catch((error: unknown) => ({ ok: true as const, value: { workloads: [], images: [], error } }))',
   },
   {
     fault: 'does not pass unless it is woken',
@@ -252,20 +252,20 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     fault: 'does not read the records when it begins to lead',
     worlds: 'clusters',
     file: LOOP,
-    find: 'memory.passedAt === undefined || (leads() && !memory.led) ? await recall(signal) : undefined',
-    replace: 'memory.passedAt === undefined || leads() ? (memory.passedAt === undefined ? await recall(signal) : new Map()) : undefined',
+    find: 'passedAt === undefined || (leads() && !led) ? await recall(signal) : undefined',
+    replace: 'passedAt === undefined || leads() ? (passedAt === undefined ? await recall(signal) : new Map()) : undefined',
   },
   {
     fault: 'waits without end for the records',
     file: OBSERVE,
-    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => ok(await records.read(own)))',
-    replace: 'records.read(signal).then(ok)',
+    find: 'await within(ANSWER_WITHIN_MS, signal, read).catch(',
+    replace: 'await read(signal).catch(',
   },
   {
     fault: 'fails with its records',
     file: OBSERVE,
-    find: "ok(await records.read(own))).catch((error: unknown) =>\n    fail('retry', 'InternalError', messageOf(error)),\n  );",
-    replace: 'ok(await records.read(own)));',
+    find: "signal, read).catch(failed('InternalError'))",
+    replace: 'signal, read)',
   },
   {
     fault: 'takes everything for vanished while the runtime is unreachable',

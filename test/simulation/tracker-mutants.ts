@@ -51,7 +51,7 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'begins a drain again after a stop that failed while it observed',
     file: TRACKER,
-    find: ' || ended.has(`stop:${id}`)',
+    find: ' || ended.has(stopKey(id))',
     replace: '',
   },
   {
