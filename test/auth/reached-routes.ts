@@ -21,7 +21,7 @@ export interface ReachedRoutes {
   readonly names: readonly string[];
   /** The routes that pages of other sites may use. */
   readonly anySite: readonly string[];
-  /** Of the table, by name. */
+  /** Returns the route of the table with this name. */
   route(name: string): Route;
   /** From now on, requests go through a second port, and the first one serves models only. */
   useManagementPort(): Promise<void>;

@@ -3,27 +3,11 @@ import { appendFile, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ModelId, SlotName } from '../../src/schema/words/names.ts';
-import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { SYSTEM_DISK, type Disk } from '../../src/files/regular-file.ts';
 import { createEventFeed, removeOldTimelines } from '../../src/files/timeline-files.ts';
 import { createStatusFiles, readEarlierStatuses } from '../../src/files/status-files.ts';
-
-const img = SlotName.parse('img');
-const embed = SlotName.parse('embed');
-const model = ModelId.parse('a.gguf');
-const status = (name: SlotName): SlotStatus => ({
-  name,
-  state: 'ready',
-  conditions: [],
-  observedGeneration: 1,
-  provider: 'gguf',
-  backend: 'cpu',
-  model,
-  restarts: 0,
-  since: 1,
-});
-const entry = (seq: number, slot = img): TimelineEntry => ({ seq, at: seq, slot, kind: 'action', message: `Entry ${seq}` });
+import { SlotName } from '../../src/schema/words/names.ts';
+import { embed, entry, img, status, writeReport } from './status-fixture.ts';
 
 describe('statuses and timelines that cannot be read', () => {
   let root: string;
@@ -40,10 +24,6 @@ describe('statuses and timelines that cannot be read', () => {
     files = createStatusFiles({ statusDirectory, timelineDirectory, log });
   });
   afterEach(async () => await rm(root, { recursive: true, force: true }));
-  const write = async (statuses: readonly SlotStatus[], entries: readonly TimelineEntry[] = []) => {
-    files.write({ at: 1, statuses, entries, refused: new Map() });
-    await files.flush();
-  };
   const feedOf = async (disk = SYSTEM_DISK) => await createEventFeed(timelineDirectory, log, undefined, disk);
 
   /** A disk that refuses to open these files so many times. */
@@ -60,21 +40,21 @@ describe('statuses and timelines that cannot be read', () => {
   };
 
   test('numbers go on above those of timelines that cannot be read, and clients learn that they missed entries', async () => {
-    await write([], [entry(1), entry(2, embed), entry(3)]);
+    await writeReport(files, [], [entry(1), entry(2, embed), entry(3)]);
     const refused = await feedOf(refusing((path) => path.includes('img')));
     expect(refused.last()).toBeGreaterThan(3);
     expect(warnings).toEqual([expect.stringContaining('cannot be read')]);
     for (const seen of [0, 2, 3]) expect(refused.since(seen)).toMatchObject({ entries: [], gap: true });
     await expect(refused.timeline(img, 10)).rejects.toThrow('EMFILE');
     const next = refused.last() + 1;
-    await write([], [entry(next)]);
+    await writeReport(files, [], [entry(next)]);
     const feed = await feedOf();
     expect(feed.last()).toBe(next);
     expect((await feed.timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 3, next]);
   });
 
   test('a timeline that is no file, or has damaged bytes, does not hide the others', async () => {
-    await write([], [entry(1), entry(2, embed)]);
+    await writeReport(files, [], [entry(1), entry(2, embed)]);
     await appendFile(join(timelineDirectory, 'img.jsonl'), Buffer.from([0xff, 0xfe, 0x0a]));
     await mkdir(join(timelineDirectory, 'odd.jsonl'));
     expect((await feedOf()).since(0)).toEqual({ entries: [entry(1), entry(2, embed)], gap: false });
@@ -85,14 +65,14 @@ describe('statuses and timelines that cannot be read', () => {
     const disk: Disk = { ...SYSTEM_DISK };
     Object.assign(disk, { stat: () => Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' })) });
     const names = Array.from({ length: 60 }, (_, index) => SlotName.parse(`slot-${index}`));
-    for (const [index, name] of names.entries()) await write([status(img), status(name)], [entry(index + 1, name)]);
+    for (const [index, name] of names.entries()) await writeReport(files, [status(img, 0), status(name, 0)], [entry(index + 1, name)]);
     const before = await readdir(timelineDirectory);
     await removeOldTimelines(timelineDirectory, () => false, disk);
     expect(await readdir(timelineDirectory)).toEqual(before);
   });
 
   test('what an earlier run published is read again after an error, and named where that does not help', async () => {
-    await write([status(img), status(embed)]);
+    await writeReport(files, [status(img, 0), status(embed, 0)]);
     const all = await readEarlierStatuses(statusDirectory, log);
     expect([...all.keys()]).toEqual([embed, img]);
     expect(

@@ -27,7 +27,7 @@ export interface BothPaths {
 const QUIET_TURNS = 6;
 export const TOKEN = 'svc_good';
 const SLOTS = ['primary', 'spread'].map(slotName);
-/** Of the slot "spread". Choices depend on what is in flight, so only requests one after the other are alike. */
+/** Replicas of the slot "spread". Picks depend on the requests in flight, so only sequential requests are alike. */
 const REPLICAS = 3;
 
 const HEADER_LIMIT = 2048;
