@@ -27,7 +27,7 @@ export const MAY_IMPORT = {
       'reconciler/decide/outcome/board-slot.ts',
       'reconciler/decide/rules/admission.ts',
     ],
-    types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/ports.ts'],
+    types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/shared-token-store.ts'],
   },
   api: {
     values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'],

@@ -2,7 +2,7 @@
  * The tokens of a cluster: the key `tokens.toml` of one Secret, of which every replica keeps a copy (ADR 0077). Writes
  * carry the resource version on which they are based: of two writers, one has to begin again.
  */
-import type { SharedText, SharedTokenText } from '../auth/ports.ts';
+import type { SharedText, SharedTokenText } from '../auth/shared-token-store.ts';
 import type { Log } from '../platform/log.ts';
 import { defined, valueAt } from '../schema/pod/kube-fields.ts';
 import { ok, type Result } from '../schema/words/failure.ts';

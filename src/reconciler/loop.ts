@@ -136,7 +136,7 @@ export function createLoop(deps: LoopDeps) {
     return new Map();
   }
 
-  /** What was planned in parts is planned again in one go if it was overtaken in a pause between them. */
+  /** Plans in parts, with pauses between them; if a pass overtakes it in a pause, plans again without pauses. */
   async function conclude({ state, seen }: Facts, recalled: Recalled | undefined, signal: AbortSignal): Promise<Plan | undefined> {
     models = seen.models ?? models;
     const partsAs = (role: Role): Parts<PlannedPass> =>

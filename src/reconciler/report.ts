@@ -66,7 +66,7 @@ interface Publication extends PublishedSlot {
 
 const NO_ACTIONS: readonly Action[] = [];
 
-/** `lastSeq`: the number of the newest timeline entry of an earlier life. `earlier`: what that life published last. */
+/** `lastSeq`: number of the newest timeline entry of the previous run. `earlier`: the last statuses of that run. */
 export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, EarlierStatus> = new Map()) {
   /** Slots whose times are still to be resumed, because nothing has been done to them. */
   const resuming = new Map(earlier);

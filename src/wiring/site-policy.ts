@@ -1,4 +1,4 @@
-/** Reads what the machine says about its names, for the check of where requests come from. */
+/** Reads the machine's host names, which decide whether a request comes from this site. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { SitePolicy } from '../api/server/decide/decide-site.ts';

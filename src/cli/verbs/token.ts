@@ -7,7 +7,7 @@ import path from 'node:path';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { createTokenManager, type TokenManager } from '../../auth/manage-tokens.ts';
 import { viewToken } from '../../api/manage/token-routes.ts';
-import type { SharedText, SharedTokenText } from '../../auth/ports.ts';
+import type { SharedText, SharedTokenText } from '../../auth/shared-token-store.ts';
 import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
 import { createTokenStore, readTokenUse } from '../../auth/token-store.ts';
 import type { Scope } from '../../schema/words/access.ts';

@@ -26,7 +26,7 @@ export function openRemoteFiles(files: ReadonlyMap<string, CatalogueFile>, hub: 
 
   function downloadOf(name: string): Download {
     const from = files.get(name)?.from;
-    if (from?.kind !== 'url') throw new Error(`There is no file "${name}" to be read`);
+    if (from?.kind !== 'url') throw new Error(`The model has no file "${name}" with an address`);
     return from;
   }
 
