@@ -153,10 +153,16 @@ describe('a setting that names a file or a directory', () => {
   });
   afterAll(async () => await rm(dir, { recursive: true, force: true }));
 
-  /** Where a directory belongs, every other kind is the same to the system: not a directory. */
-  const kindsOf = (name: string): readonly string[] => (name.endsWith('_DIR') ? ['a named pipe', 'a socket'] : ODD_ENTRIES);
+  /**
+   * Where a directory belongs, every other kind is the same to the system: not a directory. Each file meets two kinds, and each kind several
+   * files: a start takes a second, and the first part puts every kind in the place of the files that each service reads.
+   */
+  const kindsOf = (name: string, index: number): readonly string[] =>
+    name.endsWith('_DIR')
+      ? ['a named pipe', 'a socket']
+      : [0, 1].map((more) => String(ODD_ENTRIES[(2 * index + more) % ODD_ENTRIES.length]));
 
-  test.each(paths.flatMap((name) => kindsOf(name).map((kind) => [name, kind] as const)))(
+  test.each(paths.flatMap((name, index) => kindsOf(name, index).map((kind) => [name, kind] as const)))(
     '%s as %s: the service names it and ends, or answers',
     async (name, kind) => {
       const odd = join(dir, 'odd');

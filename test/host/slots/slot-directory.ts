@@ -7,7 +7,7 @@ import type { DesiredState } from '../../../src/reconciler/ports.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { createTomlDirectory, type TomlDirectoryOptions } from '../../../src/host/slots/toml-directory.ts';
 
-const QUIET_PERIOD_MS = 25;
+export const QUIET_PERIOD_MS = 25;
 export const slotText = (model: string, rest = '') => `[model]\ndefault = "${model}"\n${rest}`;
 
 export async function createSlotDirectory(options: Partial<TomlDirectoryOptions> = {}) {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { watch } from 'chokidar';
-import { createSlotDirectory, modelOf, slot, slotText } from './slot-directory.ts';
+import { createSlotDirectory, modelOf, QUIET_PERIOD_MS, slot, slotText } from './slot-directory.ts';
 
 const has = (program: string) => spawnSync('which', [program]).status === 0;
 const run = (program: string, args: readonly string[], input?: string) => {
@@ -169,12 +169,16 @@ describe('createTomlDirectory().changes()', () => {
 
   test('a hundred writes cause few wakes, the last of them with the last text', async () => {
     const before = slots.wakes.count;
-    for (let index = 0; index < 100; index++) {
+    let pauses = 0;
+    for (let index = 0, last = performance.now(); index < 100; index++) {
       await writeFile(path, slotText(`m${index}.gguf`));
       await sleep(2);
+      // A wake is due in each pause that is as long as the quiet period, which a busy machine makes.
+      if (performance.now() - last >= QUIET_PERIOD_MS) pauses += 1;
+      last = performance.now();
     }
     await slots.reach((state) => modelOf(state, 'primary') === 'm99.gguf');
-    expect(slots.wakes.count - before).toBeLessThan(20);
+    expect(slots.wakes.count - before).toBeLessThan(20 + pauses);
   });
 });
 
