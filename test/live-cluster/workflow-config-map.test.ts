@@ -11,7 +11,7 @@ replicas: 1
 models: { workflowsConfigMapName: workflows }
 toolboxes: { image: { rocm: { image: 'localhost/svc-toolbox-image-rocm:v1' } } }
 `;
-/** A kubelet looks at a mounted ConfigMap about once a minute. */
+/** A kubelet looks at a mounted ConfigMap about once a minute, and at once when the annotations of the pod change. */
 const SYNC_MS = 180_000;
 
 describeWithCluster('Workflows in a ConfigMap', () => {
@@ -25,7 +25,8 @@ describeWithCluster('Workflows in a ConfigMap', () => {
     void (await svc.until('img', text, ({ status }) => JSON.stringify(status?.conditions ?? []).includes(text), SYNC_MS));
   const save = async (workflow: object): Promise<string> => {
     const metadata = { name: 'workflows' };
-    return svc.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { [KEY]: JSON.stringify(workflow) } }));
+    await svc.apply(JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { [KEY]: JSON.stringify(workflow) } }));
+    return svc.kubectl(['annotate', 'pods', ...(await svc.gateways()), `saved=${Date.now()}`, '--overwrite']);
   };
 
   test(
