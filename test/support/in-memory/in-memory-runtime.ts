@@ -84,7 +84,13 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
   const wakes = new Set<Wake>();
   const foreignPorts = new Set<number>();
   let made = 0;
+  /** Made again when a workload has changed, because a simulation looks after each of its steps. */
+  let listed: readonly ObservedWorkload[] | undefined;
 
+  const keep = (id: WorkloadId, entry: Entry): void => {
+    listed = undefined;
+    kept.set(id, entry);
+  };
   const changed = (): void => {
     if (behaviour.losesWake?.() !== true) for (const wake of wakes) wake();
   };
@@ -94,10 +100,11 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const log: readonly LogLine[] = line === undefined ? before.log : [...before.log, { stream: 'stderr', text: line }];
     const begunAt = part.startedAt === undefined ? before.begunAt : clock.now();
     if (part.startedAt !== undefined) begun.set(`${id} ${part.startedAt}`, begunAt);
-    kept.set(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
+    keep(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
     changed();
   };
   const remove = (id: WorkloadId): void => {
+    listed = undefined;
     if (kept.delete(id)) changed();
   };
   const create = (workload: Workload): WorkloadId => {
@@ -105,7 +112,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const id = WorkloadId.parse(`memory-${made}-${workload.name}`);
     const facts = observedOf(id, workload, images, clock.wallNow());
     begun.set(`${id} ${facts.startedAt}`, clock.now());
-    kept.set(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
+    keep(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
     changed();
     return id;
   };
@@ -125,7 +132,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
   return {
     traits: { ...TRAITS, ...traits },
     foreignPorts,
-    list: () => [...kept.values()].map(({ facts }) => facts),
+    list: () => (listed ??= [...kept.values()].map(({ facts }) => facts)),
     at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
     begunAt: ({ id, startedAt }) => begun.get(`${id} ${startedAt}`),
     runningMs(id) {
