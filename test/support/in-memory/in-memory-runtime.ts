@@ -29,6 +29,8 @@ export interface InMemoryBehaviour {
   /** `late`: the call fails, but the workload starts all the same. */
   readonly applyFailure?: (workload: Workload) => (Failure & { readonly late?: boolean }) | undefined;
   readonly stopFailure?: () => Failure | undefined;
+  /** The stop of a running workload fails after its signal was sent, and the process ends `endsInMs` later; undefined: never. */
+  readonly brokenStop?: (id: WorkloadId) => BrokenStop | undefined;
   readonly pullFailure?: (image: ImageReference) => Failure | undefined;
   /** What a running workload is measured to use of the memory of the host. Default: that is not known. */
   readonly usedBytes?: (slot: string) => number | undefined;
@@ -36,6 +38,13 @@ export interface InMemoryBehaviour {
   readonly work?: (id: WorkloadId) => Work | undefined;
   /** Whether the notification of a change gets lost. */
   readonly losesWake?: () => boolean;
+  /** Called when a workload has ended that may have requests again. */
+  readonly onKilled?: (id: WorkloadId) => void;
+}
+
+export interface BrokenStop {
+  readonly failure: Failure;
+  readonly endsInMs: number | undefined;
 }
 
 export interface InMemoryRuntime extends Runtime {
@@ -129,6 +138,19 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     return held || foreignPorts.has(port.host) ? fail('retry', 'PortTaken', `Use another port: ${port.host} is taken`) : undefined;
   };
 
+  const exit: InMemoryRuntime['exit'] = (id, { code = 1, outOfMemory = false } = {}) => {
+    if (kept.get(id)?.facts.phase !== 'running') return;
+    change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.wallNow() } }, `died with code ${code}`);
+  };
+  const endBySignal = (id: WorkloadId, ms: number): void => {
+    const begunAt = kept.get(id)?.begunAt;
+    clock.at(clock.now() + ms, () => {
+      if (kept.get(id)?.begunAt !== begunAt) return;
+      behaviour.onKilled?.(id);
+      exit(id, { code: 143 });
+    });
+  };
+
   return {
     traits: { ...TRAITS, ...traits },
     foreignPorts,
@@ -139,10 +161,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       const entry = kept.get(id);
       return entry?.facts.phase === 'running' ? clock.now() - entry.begunAt : 0;
     },
-    exit(id, { code = 1, outOfMemory = false } = {}) {
-      if (kept.get(id)?.facts.phase !== 'running') return;
-      change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.wallNow() } }, `died with code ${code}`);
-    },
+    exit,
     vanish: remove,
     alter(id, part) {
       const before = kept.get(id)?.facts.container;
@@ -198,7 +217,14 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       const down = behaviour.unreachable?.();
       const failure: Failure | undefined =
         down === undefined ? behaviour.stopFailure?.() : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
-      if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
+      const isRunning = kept.get(id)?.facts.phase === 'running';
+      const broken = failure === undefined && isRunning ? behaviour.brokenStop?.(id) : undefined;
+      if (broken !== undefined) {
+        if (broken.endsInMs !== undefined) endBySignal(id, broken.endsInMs);
+        await passTime(clock, answerMs);
+        return { ok: false, failure: broken.failure };
+      }
+      if (failure === undefined && isRunning) change(id, { phase: 'stopping', endpoints: [] });
       await passTime(clock, doMs);
       if (failure === undefined) remove(id);
       await passTime(clock, answerMs);

@@ -231,6 +231,7 @@ function createRuntime(
   inUse: (id: WorkloadId) => boolean,
   deeds: Deeds,
 ): { readonly cluster: InMemoryCluster | undefined; readonly runtime: InMemoryRuntime } {
+  const { brokenStop } = options.behaviour ?? {};
   const parts = {
     clock,
     behaviour: {
@@ -238,6 +239,11 @@ function createRuntime(
       ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
       inUse,
       ...options.behaviour,
+      brokenStop(id: WorkloadId) {
+        const broken = brokenStop?.(id);
+        if (broken !== undefined) deeds.signalled.add(id);
+        return broken;
+      },
     },
     ...(options.traits === undefined ? {} : { traits: options.traits }),
   };
