@@ -44,6 +44,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
   return [
     node,
     ok('settings', 'All SVC_* variables are valid'),
+    address,
     slots,
     ...(await Promise.all([
       checkConfigDir(settings),
@@ -55,7 +56,6 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkHardware(settings, env),
       checkModelsDir(settings),
       checkDisk(settings),
-      address,
       checkDescriptors(settings),
     ])),
     // These settings do not say who may use another service, nor where.
