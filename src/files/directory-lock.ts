@@ -63,7 +63,7 @@ export async function lockDirectory({ directory, name, since, owner }: LockOptio
   };
 }
 
-/** Whether a process of this host uses the directory; undefined if that is not known. Locks nothing and never throws. */
+/** Whether a process of this host uses the directory; undefined if that is not known. Locks nothing, never throws. */
 export async function isInUse(directory: string, name: string): Promise<boolean | undefined> {
   try {
     const holder = Holder.safeParse(parseJson(await readRegularFile(join(directory, `${name}.json`)))).data;
