@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { parseJson } from '../platform/decide/parse-json.ts';
-import { messageOf } from '../platform/error-text.ts';
+import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
 import { readRegularFile } from './regular-file.ts';
 import { writeJsonAtomically, type FileOwner } from './write-file.ts';
 
@@ -61,6 +61,18 @@ export async function lockDirectory({ directory, name, since, owner }: LockOptio
       release: taken.release,
     },
   };
+}
+
+/** Whether a process of this host uses the directory; undefined if that is not known. Locks nothing, never throws. */
+export async function isInUse(directory: string, name: string): Promise<boolean | undefined> {
+  try {
+    const holder = Holder.safeParse(parseJson(await readRegularFile(join(directory, `${name}.json`)))).data;
+    if (holder?.host !== hostname()) return undefined;
+    return process.kill(holder.pid, 0);
+  } catch (error) {
+    if (isAbsent(error)) return false;
+    return codeOf(error) === 'EPERM' ? true : undefined;
+  }
 }
 
 type Taken =

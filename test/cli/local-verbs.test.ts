@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createServer } from 'node:http';
+import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { svcctl } from './run-svcctl.ts';
@@ -155,6 +157,49 @@ describe('svcctl doctor', () => {
     expect(none.check('configuration')).toMatchObject({ result: 'fail', hint: expect.stringContaining('SVC_CONFIG_DIR') });
     const unknown = await doctor({ SVC_LISTN: 'x' });
     expect(unknown.check('settings')).toMatchObject({ result: 'fail', found: expect.stringContaining('SVC_LISTN') });
+  });
+});
+
+describe('svcctl doctor, while a service answers', () => {
+  const status = { version: '0.3.0', runtime: 'process', auth_enabled: false };
+  const service = createServer((_request, response) => response.end(JSON.stringify(status)));
+  beforeAll(() => once(service.listen(0, '127.0.0.1'), 'listening'));
+  afterAll(() => void service.close().closeAllConnections());
+
+  const doctor = async (holder?: object) => {
+    const stateDir = path.join(dir, holder === undefined ? 'unused' : 'used');
+    if (holder !== undefined) await write('used/service.json', JSON.stringify({ since: '2026-01-01T00:00:00.000Z', ...holder }));
+    const address = service.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const env = { SVC_CONFIG_DIR: path.join(dir, 'etc'), SVC_STATE_DIR: stateDir, SVC_LISTEN: `0.0.0.0:${port}` };
+    const { out } = await svcctl(['doctor', '-o', 'json'], { env });
+    const checks: { name: string; result: string; found: string; hint: string }[] = JSON.parse(out).checks;
+    return { stateDir, check: (name: string) => checks.find((entry) => entry.name === name) };
+  };
+  const ended = spawnSync('true').pid;
+
+  test.each([
+    ['nothing uses its state directory', undefined],
+    ['the service that used its state directory has ended', { pid: ended, host: hostname() }],
+  ])('does not take it for the service of these settings when %s', async (_when, holder) => {
+    const { stateDir, check } = await doctor(holder);
+    expect(check('address')).toMatchObject({
+      result: 'warn',
+      found: expect.stringMatching(/^svc 0\.3\.0 answers at 0\.0\.0\.0:\d+ with other settings: it does not use ".*"$/),
+      hint: expect.stringContaining('svcctl doctor --checkout'),
+    });
+    expect(check('address')?.found).toContain(`"${stateDir}"`);
+    // These settings do not say where the other service listens, nor who may use it.
+    expect([check('access'), check('chat')]).toEqual([undefined, undefined]);
+  });
+
+  test.each([
+    ['it uses the state directory', { pid: process.pid, host: hostname() }],
+    ['the user of the state directory cannot be known, as in another container', { pid: ended, host: 'elsewhere' }],
+  ])('says where it listens when %s', async (_when, holder) => {
+    const { check } = await doctor(holder);
+    expect(check('address')).toMatchObject({ result: 'ok', found: expect.stringContaining('svc 0.3.0 answers at 0.0.0.0:') });
+    expect(check('access')).toBeDefined();
   });
 });
 

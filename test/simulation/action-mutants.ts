@@ -3,6 +3,7 @@ import type { Mutant } from '../support/mutants/mutant.ts';
 
 const EXECUTE = 'src/reconciler/execute.ts';
 const ASK = 'src/reconciler/ask-servers.ts';
+const ROLES = 'src/reconciler/decide/rules/assign-roles.ts';
 const REPORT = 'src/reconciler/report.ts';
 
 export const ACTION_MUTANTS: readonly Mutant[] = [
@@ -93,6 +94,12 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
     file: EXECUTE,
     find: '  tracker.histories.stopFailed(workload, result.failure.message, clock.now());\n',
     replace: '',
+  },
+  {
+    fault: 'counts a server as crashed that ended after a stop which failed',
+    file: ROLES,
+    find: "const signalled = stops !== undefined && workload.fact.phase === 'exited';",
+    replace: 'const signalled = false && stops;',
   },
   {
     fault: 'stops a workload with its requests',

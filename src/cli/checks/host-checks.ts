@@ -2,6 +2,7 @@ import { access, constants, readdir, stat, statfs } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
+import { isInUse } from '../../files/directory-lock.ts';
 import { readTextFile } from '../../files/read-text-file.ts';
 import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { succeeds } from '../../files/write-file.ts';
@@ -39,9 +40,11 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
     return [node, fail('settings', parsed.problems.join('; '), 'Fix the environment; the service does not start with these settings')];
   const { settings } = parsed;
   const [slots, kinds] = await checkSlots(settings);
+  const address = await checkAddress(settings);
   return [
     node,
     ok('settings', 'All SVC_* variables are valid'),
+    address,
     slots,
     ...(await Promise.all([
       checkConfigDir(settings),
@@ -53,10 +56,10 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
       checkHardware(settings, env),
       checkModelsDir(settings),
       checkDisk(settings),
-      checkAddress(settings),
       checkDescriptors(settings),
     ])),
-    ...judgeAccess(await readAccess(settings)),
+    // These settings do not say who may use another service, nor where.
+    ...(address.result === 'warn' ? [] : judgeAccess(await readAccess(settings))),
     checkMemory(settings),
     ...checkProxySecret(settings),
   ];
@@ -180,15 +183,21 @@ async function checkDisk({ SVC_MODELS_DIR: dir, SVC_STATE_DIR: parent }: Setting
   return warn('disk', found, 'Free space: "svcctl model rm" removes models; or set SVC_MODELS_DIR to another disk');
 }
 
-async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen = models }: Settings): Promise<Check> {
+const OTHER_SETTINGS =
+  'Check that service with its own settings: "svcctl doctor --checkout" if "npm start" runs it, "svcctl doctor" if it is installed';
+
+/** Warns of a service that has other settings. */
+async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen = models, SVC_STATE_DIR: dir }: Settings): Promise<Check> {
   const address = authority(listen);
   const error = await listenError(listen.host, listen.port);
   if (error === undefined) return ok('address', `No service answers; ${address} is free`);
   if (codeOf(error) === 'EADDRINUSE') {
     const status = await readJson(`http://${localAuthority(listen)}/api/status`);
     const version = status?.['version'];
-    if (typeof version === 'string')
-      return ok('address', `svc ${version.slice(0, 40)} answers at ${address}, runtime ${JSON.stringify(status?.['runtime'])}`);
+    const found = typeof version === 'string' ? `svc ${version.slice(0, 40)} answers at ${address}` : undefined;
+    if (found !== undefined && (await isInUse(dir, 'service')) === false)
+      return warn('address', `${found} with other settings: it does not use "${dir}"`, OTHER_SETTINGS);
+    if (found !== undefined) return ok('address', `${found}, runtime ${JSON.stringify(status?.['runtime'])}`);
     return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }
   return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');

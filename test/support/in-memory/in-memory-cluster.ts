@@ -19,8 +19,6 @@ export interface InMemoryClusterBehaviour extends InMemoryBehaviour {
   readonly room?: () => number;
   /** Whether a request is in flight on the workload; its pods end afterwards. */
   readonly inUse?: (id: WorkloadId) => boolean;
-  /** Called when requests took longer than the time that pods have to terminate. */
-  readonly onKilled?: (id: WorkloadId) => void;
 }
 
 export interface InMemoryCluster extends InMemoryRuntime {

@@ -29,6 +29,8 @@ export interface InMemoryBehaviour {
   /** `late`: the call fails, but the workload starts all the same. */
   readonly applyFailure?: (workload: Workload) => (Failure & { readonly late?: boolean }) | undefined;
   readonly stopFailure?: () => Failure | undefined;
+  /** The stop of a running workload fails after its signal was sent, and the process ends `endsInMs` later; undefined: never. */
+  readonly brokenStop?: (id: WorkloadId) => BrokenStop | undefined;
   readonly pullFailure?: (image: ImageReference) => Failure | undefined;
   /** What a running workload is measured to use of the memory of the host. Default: that is not known. */
   readonly usedBytes?: (slot: string) => number | undefined;
@@ -36,6 +38,13 @@ export interface InMemoryBehaviour {
   readonly work?: (id: WorkloadId) => Work | undefined;
   /** Whether the notification of a change gets lost. */
   readonly losesWake?: () => boolean;
+  /** Called when a workload has ended that may have requests again. */
+  readonly onKilled?: (id: WorkloadId) => void;
+}
+
+export interface BrokenStop {
+  readonly failure: Failure;
+  readonly endsInMs: number | undefined;
 }
 
 export interface InMemoryRuntime extends Runtime {
@@ -84,7 +93,13 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
   const wakes = new Set<Wake>();
   const foreignPorts = new Set<number>();
   let made = 0;
+  /** Made again when a workload has changed, because a simulation looks after each of its steps. */
+  let listed: readonly ObservedWorkload[] | undefined;
 
+  const keep = (id: WorkloadId, entry: Entry): void => {
+    listed = undefined;
+    kept.set(id, entry);
+  };
   const changed = (): void => {
     if (behaviour.losesWake?.() !== true) for (const wake of wakes) wake();
   };
@@ -94,10 +109,11 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const log: readonly LogLine[] = line === undefined ? before.log : [...before.log, { stream: 'stderr', text: line }];
     const begunAt = part.startedAt === undefined ? before.begunAt : clock.now();
     if (part.startedAt !== undefined) begun.set(`${id} ${part.startedAt}`, begunAt);
-    kept.set(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
+    keep(id, { ...before, log, begunAt, facts: { ...before.facts, ...part } });
     changed();
   };
   const remove = (id: WorkloadId): void => {
+    listed = undefined;
     if (kept.delete(id)) changed();
   };
   const create = (workload: Workload): WorkloadId => {
@@ -105,7 +121,7 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     const id = WorkloadId.parse(`memory-${made}-${workload.name}`);
     const facts = observedOf(id, workload, images, clock.wallNow());
     begun.set(`${id} ${facts.startedAt}`, clock.now());
-    kept.set(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
+    keep(id, { workload, facts, begunAt: clock.now(), log: [{ stream: 'stdout', text: `listening on ${workload.port.host}` }] });
     changed();
     return id;
   };
@@ -122,20 +138,30 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     return held || foreignPorts.has(port.host) ? fail('retry', 'PortTaken', `Use another port: ${port.host} is taken`) : undefined;
   };
 
+  const exit: InMemoryRuntime['exit'] = (id, { code = 1, outOfMemory = false } = {}) => {
+    if (kept.get(id)?.facts.phase !== 'running') return;
+    change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.wallNow() } }, `died with code ${code}`);
+  };
+  const endBySignal = (id: WorkloadId, ms: number): void => {
+    const begunAt = kept.get(id)?.begunAt;
+    clock.at(clock.now() + ms, () => {
+      if (kept.get(id)?.begunAt !== begunAt) return;
+      behaviour.onKilled?.(id);
+      exit(id, { code: 143 });
+    });
+  };
+
   return {
     traits: { ...TRAITS, ...traits },
     foreignPorts,
-    list: () => [...kept.values()].map(({ facts }) => facts),
+    list: () => (listed ??= [...kept.values()].map(({ facts }) => facts)),
     at: ({ port }) => kept.values().find(({ facts, workload }) => facts.phase === 'running' && workload.port.host === port)?.facts,
     begunAt: ({ id, startedAt }) => begun.get(`${id} ${startedAt}`),
     runningMs(id) {
       const entry = kept.get(id);
       return entry?.facts.phase === 'running' ? clock.now() - entry.begunAt : 0;
     },
-    exit(id, { code = 1, outOfMemory = false } = {}) {
-      if (kept.get(id)?.facts.phase !== 'running') return;
-      change(id, { phase: 'exited', endpoints: [], exit: { code, outOfMemory, at: clock.wallNow() } }, `died with code ${code}`);
-    },
+    exit,
     vanish: remove,
     alter(id, part) {
       const before = kept.get(id)?.facts.container;
@@ -191,7 +217,14 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
       const down = behaviour.unreachable?.();
       const failure: Failure | undefined =
         down === undefined ? behaviour.stopFailure?.() : { kind: 'retry', reason: 'RuntimeUnreachable', message: down };
-      if (failure === undefined && kept.get(id)?.facts.phase === 'running') change(id, { phase: 'stopping', endpoints: [] });
+      const isRunning = kept.get(id)?.facts.phase === 'running';
+      const broken = failure === undefined && isRunning ? behaviour.brokenStop?.(id) : undefined;
+      if (broken !== undefined) {
+        if (broken.endsInMs !== undefined) endBySignal(id, broken.endsInMs);
+        await passTime(clock, answerMs);
+        return { ok: false, failure: broken.failure };
+      }
+      if (failure === undefined && isRunning) change(id, { phase: 'stopping', endpoints: [] });
       await passTime(clock, doMs);
       if (failure === undefined) remove(id);
       await passTime(clock, answerMs);

@@ -20,6 +20,8 @@ export interface Deeds {
   readonly exits: Map<WorkloadId, number[]>;
   readonly vanished: Map<WorkloadId, number>;
   readonly altered: Set<WorkloadId>;
+  /** Workloads that a stop sent its signal to before it failed. */
+  readonly signalled: Set<WorkloadId>;
   /** Who asked for the stop of a workload. */
   readonly stops: Map<WorkloadId, Set<Journal>>;
   /** By `host:port`. */
@@ -27,7 +29,7 @@ export interface Deeds {
 }
 
 export function createDeeds(): Deeds {
-  return { exits: new Map(), vanished: new Map(), altered: new Set(), stops: new Map(), probes: new Map() };
+  return { exits: new Map(), vanished: new Map(), altered: new Set(), signalled: new Set(), stops: new Map(), probes: new Map() };
 }
 
 export const endpointKey = ({ host, port }: Endpoint): string => `${host}:${port}`;

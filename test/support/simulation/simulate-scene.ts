@@ -36,7 +36,7 @@ export interface Scene {
   readonly budget: number;
 }
 
-export function hostOptions(random: Random, faults: Faults) {
+function hostOptions(random: Random, faults: Faults) {
   const slow = (): number => (random.chance(0.2) ? random.int(100, 4000) : random.int(0, 30));
   return {
     losesWake: () => random.chance(faults.chaos ? 0.3 : 0.1),
@@ -58,7 +58,7 @@ export function hostOptions(random: Random, faults: Faults) {
 }
 
 /** Every third machine computes on GPUs: one that has 600 bytes set aside for it in the memory of the host, or two with memory of their own. */
-export function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provider'> {
+function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provider'> {
   if (seed % 3 !== 0) return {};
   const gpu = (id: string, unified: boolean, bytes: number): Device => {
     const memory = { totalBytes: bytes, freeBytes: bytes, ...(unified ? { dedicatedBytes: 600 } : {}) };
@@ -81,6 +81,26 @@ export function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provid
     },
   };
 }
+
+/** A world without pods. */
+export function singleOptions(seed: number, random: Random, faults: Faults, onKilled: (id: WorkloadId) => void): WorldOptions {
+  const base = hostOptions(random, faults);
+  return { ...base, ...deviceOptions(seed), behaviour: { ...base.behaviour, ...signalOptions(seed, faults, onKilled) } };
+}
+
+/** In every third world, stops fail after their signal was sent, and the server ends, now or later, or ignores it. */
+function signalOptions(seed: number, faults: Faults, onKilled: (id: WorkloadId) => void) {
+  const random = createRandom(seed ^ 0x7e44);
+  if (!random.chance(1 / 3)) return {};
+  const endsInMs = (): number | undefined => (random.chance(0.2) ? undefined : random.int(0, LONGEST_END_MS));
+  return {
+    onKilled,
+    brokenStop: () => (faults.chaos && random.chance(0.5) ? { failure: failure('StopFailed'), endsInMs: endsInMs() } : undefined),
+  };
+}
+
+/** Some servers save their state before they end. */
+const LONGEST_END_MS = 5000;
 
 /** The real adapters of a host. Its random numbers are its own. */
 export function machineOptions(seed: number, faults: Faults, onKilled: (id: WorkloadId) => void): Pick<WorldOptions, 'machine'> {

@@ -14,12 +14,11 @@ import { chaos } from './simulate-chaos.ts';
 import {
   BAD_MODEL,
   clusterOptions,
-  deviceOptions,
   documentOf,
   DRAIN_MS,
-  hostOptions,
   machineOptions,
   MODELS,
+  singleOptions,
   SLOTS,
   type Faults,
   type Scene,
@@ -59,9 +58,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
-    ...(pods
-      ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) }
-      : { ...hostOptions(random, faults), ...deviceOptions(seed) }),
+    ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : singleOptions(seed, random, faults, onKilled)),
     ...(isHost(seed) ? machineOptions(seed, faults, onKilled) : {}),
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),

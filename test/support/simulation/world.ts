@@ -7,7 +7,7 @@ import { ok } from '../../../src/schema/words/failure.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/words/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
-import { parseSettings } from '../../../src/schema/settings/settings.ts';
+import { parseSettings, type Settings } from '../../../src/schema/settings/settings.ts';
 import { createHostWorld, type HostWorld } from './machine/host-world.ts';
 import { createWorldClock, type WorldClock } from './world-clock.ts';
 import { createDeeds, witnessCluster, witnessRuntime, type Deeds } from './deeds.ts';
@@ -85,8 +85,7 @@ export function createWorld(options: WorldOptions = {}): World {
     modelPullFailure: options.modelPullFailure,
     losesWake: options.losesWake,
   });
-  const settings = parseSettings({ SVC_RESYNC: '15s', ...options.env });
-  if (!settings.ok) throw new Error(settings.problems.join());
+  const settings = settingsOf({ SVC_RESYNC: '15s', ...options.env });
 
   const changes: string[] = [];
   const frozen = new Set<WorkloadId>();
@@ -104,7 +103,7 @@ export function createWorld(options: WorldOptions = {}): World {
       runtime,
       source,
       models,
-      settings: settings.settings,
+      settings,
       changes,
       others,
       demandWakes,
@@ -167,7 +166,7 @@ export function createWorld(options: WorldOptions = {}): World {
     },
     deeds,
     isReachable: () => options.behaviour?.unreachable?.() === undefined,
-    memoryBudgetBytes: settings.settings.SVC_MEMORY_BUDGET,
+    memoryBudgetBytes: settings.SVC_MEMORY_BUDGET,
     edit(text, document) {
       const name = slotName(text);
       const parsed = parseSlot(name, document);
@@ -208,6 +207,19 @@ export function createWorld(options: WorldOptions = {}): World {
   return world;
 }
 
+/** Thousands of worlds have a dozen different settings, which nothing changes. */
+const settingsByEnv = new Map<string, Settings>();
+
+function settingsOf(env: Readonly<Record<string, string>>): Settings {
+  const key = JSON.stringify(env);
+  const known = settingsByEnv.get(key);
+  if (known !== undefined) return known;
+  const made = parseSettings(env);
+  if (!made.ok) throw new Error(made.problems.join());
+  settingsByEnv.set(key, made.settings);
+  return made.settings;
+}
+
 /** A stop, and what it may have to wait for. */
 const LONGEST_END_MS = 120_000;
 
@@ -231,6 +243,7 @@ function createRuntime(
   inUse: (id: WorkloadId) => boolean,
   deeds: Deeds,
 ): { readonly cluster: InMemoryCluster | undefined; readonly runtime: InMemoryRuntime } {
+  const { brokenStop } = options.behaviour ?? {};
   const parts = {
     clock,
     behaviour: {
@@ -238,6 +251,11 @@ function createRuntime(
       ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
       inUse,
       ...options.behaviour,
+      brokenStop(id: WorkloadId) {
+        const broken = brokenStop?.(id);
+        if (broken !== undefined) deeds.signalled.add(id);
+        return broken;
+      },
     },
     ...(options.traits === undefined ? {} : { traits: options.traits }),
   };

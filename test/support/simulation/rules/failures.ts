@@ -73,7 +73,7 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
         const times = (counted.get(key) ?? 0) + 1;
         counted.set(key, times);
         // A controller before may have sent the signal, which nothing records.
-        const isStopped = world.host !== undefined && id !== undefined && isStoppedByOther(id);
+        const isStopped = id !== undefined && (world.host !== undefined || deeds.signalled.has(id)) && isStoppedByOther(id);
         return isStopped || (id !== undefined && times <= (deeds.exits.get(id)?.length ?? 0));
       }
       case 'vanish':
