@@ -70,9 +70,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
-  let reported: Promise<void> | undefined;
-  let scaled: Promise<void> | undefined;
-  let migrated: Promise<void> | undefined;
+  const background: Promise<void>[] = [];
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
@@ -102,9 +100,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
-      reported = reports?.start(running.signal);
-      migrated = createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal);
-      if (reports !== undefined) scaled = parts.createScaling(reports).start(running.signal);
+      background.push(createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal));
+      if (reports !== undefined) background.push(reports.start(running.signal), parts.createScaling(reports).start(running.signal));
     },
     async resign() {
       // The next leader writes the statuses that are missing then.
@@ -114,7 +111,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     async stop() {
       running.abort();
-      await Promise.all([reported, scaled, migrated]);
+      await Promise.all(background);
     },
   });
 }

@@ -122,9 +122,9 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     },
     replace: async (type, manifest, signal) =>
       await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: complete(type, manifest) }, signal),
-    async mergePatch(type, target, body, signal) {
-      const address = typeof target === 'string' ? { name: target } : target;
-      return await callForObject({ verb: 'patch', type, ...address, body, contentType: 'application/merge-patch+json' }, signal);
+    async mergePatch(type, to, body, signal) {
+      const target = typeof to === 'string' ? { name: to } : to;
+      return await callForObject({ verb: 'patch', type, ...target, body, contentType: 'application/merge-patch+json' }, signal);
     },
     async remove(type, name, { graceSeconds, uid }, signal) {
       const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', gracePeriodSeconds: graceSeconds };

@@ -38,34 +38,27 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
     migration = decideMigration(found.value, migration, clock.now());
     if (migration === undefined) return ok(CHECK_EVERY_MS);
     if (migration.kind === 'wait') return ok(SETTLE_MS);
-    const failed = await rewrite(migration, term);
-    if (failed !== undefined) return failed;
-    // The resource version is a precondition: no version became the stored one since the definition was read.
-    const { resourceVersion } = found.value.metadata;
-    const patch = { metadata: { resourceVersion }, status: { storedVersions: [migration.storage] } };
-    const recorded = await api.mergePatch(DEFINITIONS, DEFINITION, patch, term);
-    if (!recorded.ok) return recorded;
-    log.info({}, `Every SlotSpec is stored as "${migration.storage}", the only stored version that the definition lists now`);
-    return ok(CHECK_EVERY_MS);
-  }
-
-  /** Writes the status, which leaves the spec alone, through the storage version: the schema of another one may lack fields. */
-  async function rewrite({ storage, written }: Migration, term: AbortSignal): Promise<Result<never> | undefined> {
+    const { storage, written } = migration;
+    // Through the storage version: the schema of another one may lack fields. To the status, which leaves the spec alone.
     const type = { ...SLOT_SPECS, version: storage };
     const listed = await api.list({ ...type, namespaced: false }, { transform: ({ metadata }) => ({ metadata }) }, term);
     if (!listed.ok) return listed;
-    const refused = new Map<string, Result<never>>();
     for (const { metadata } of listed.value.items) {
       const { name, namespace = '', uid = '', resourceVersion } = metadata;
-      if (written.has(uid) || refused.has(namespace)) continue;
+      if (written.has(uid)) continue;
       const result = await api.mergePatch(type, { name, namespace, subresource: 'status' }, { metadata: { resourceVersion } }, term);
       // After a conflict, another client has stored the object anew.
-      if (result.ok || result.failure.reason === 'Conflict') written.add(uid);
-      else if (result.failure.kind === 'stalled') refused.set(namespace, result);
-      else return result;
+      if (!result.ok && result.failure.reason !== 'Conflict') return result;
+      written.add(uid);
       await pause(clock, WRITE_GAP_MS, term);
     }
-    return refused.values().next().value;
+    // The resource version is a precondition: no version became the stored one since the definition was read.
+    const { resourceVersion } = found.value.metadata;
+    const patch = { metadata: { resourceVersion }, status: { storedVersions: [storage] } };
+    const recorded = await api.mergePatch(DEFINITIONS, DEFINITION, patch, term);
+    if (!recorded.ok) return recorded;
+    log.info({}, `Every SlotSpec is stored as "${storage}", the only stored version that the definition lists now`);
+    return ok(CHECK_EVERY_MS);
   }
 
   function delayAfter({ kind, message }: Failure): number {

@@ -13,17 +13,19 @@ export interface SlotRelease {
   readonly storage: string;
   /** Properties of the schema that are new, by path: `{ 'spec.color': { type: 'string' } }`. */
   readonly added?: Readonly<Record<string, Json>>;
+  /** The only version with the new properties. Default: all have them. */
+  readonly onlyIn?: string;
   /** Paths that the release does not have yet, such as `status.lastGood`. */
   readonly removed?: readonly string[];
 }
 
-export function definitionOf({ served, storage, added = {}, removed = [] }: SlotRelease): Json {
+export function definitionOf({ served, storage, added = {}, onlyIn, removed = [] }: SlotRelease): Json {
   const published: Json = JSON.parse(JSON.stringify(slotCrd()));
   const [model = {}] = tablesAt(published, 'spec', 'versions');
   const versions = served.map((name) => {
     const version: Json = { ...JSON.parse(JSON.stringify(model)), name, served: true, storage: name === storage };
     const propertiesAt = (part = '') => tableAt(version, 'schema', 'openAPIV3Schema', 'properties', part, 'properties');
-    for (const [path, schema] of Object.entries(added)) {
+    for (const [path, schema] of Object.entries(onlyIn === undefined || onlyIn === name ? added : {})) {
       const [part, key = ''] = path.split('.');
       Object.assign(propertiesAt(part), { [key]: schema });
     }
