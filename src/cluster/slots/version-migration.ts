@@ -1,6 +1,6 @@
 /**
- * Stores every SlotSpec in the version of an upgraded definition, and then records in the definition that none is stored
- * in an older one, so that a later definition can drop it. Only the leader does so.
+ * Stores every SlotSpec in the version of an upgraded definition, and then records in the definition that none is
+ * stored in an older one, so that a later definition can drop it. Only the leader does so.
  */
 import { pause } from '../../platform/clock.ts';
 import type { SourceLog } from '../../platform/log.ts';
@@ -39,7 +39,7 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
     if (migration === undefined) return ok(CHECK_EVERY_MS);
     if (migration.kind === 'wait') return ok(SETTLE_MS);
     const { storage, written } = migration;
-    // Through the storage version: the schema of another one may lack fields. To the status, which leaves the spec alone.
+    // Another version may lack fields that are stored. A write to the status leaves the spec alone.
     const type = { ...SLOT_SPECS, version: storage };
     const listed = await api.list({ ...type, namespaced: false }, { transform: ({ metadata }) => ({ metadata }) }, term);
     if (!listed.ok) return listed;

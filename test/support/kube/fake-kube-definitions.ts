@@ -71,7 +71,7 @@ export function createFakeVersions(definitionOf: (name: string) => StoredObject 
       const gone = storedVersionsOf(written).find((version) => !names.includes(version));
       return gone === undefined
         ? undefined
-        : refuse(422, 'Invalid', `status.storedVersions: Invalid value: "${gone}": missing from spec.versions`);
+        : refuse(422, 'Invalid', `status.storedVersions: Invalid value: ${JSON.stringify(gone)}: missing from spec.versions`);
     },
   };
 }

@@ -2,9 +2,10 @@
 import { tablesAt, valueAt } from '../../../schema/pod/kube-fields.ts';
 import type { KubeObject } from '../../client/ports.ts';
 
-/** What the leader has done since it first saw this edition of the definition, which each edit changes and its status does not. */
+/** What the leader has done since it first saw this edition of the definition. */
 export interface Migration {
   readonly kind: 'wait' | 'rewrite';
+  /** Changes with every edit of the definition, but not with its status. */
   readonly edition: string;
   /** The version in which the API server stores what is written from now on. */
   readonly storage: string;
