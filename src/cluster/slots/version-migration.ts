@@ -21,7 +21,6 @@ interface VersionMigrationDeps {
 const CHECK_EVERY_MS = 600_000;
 /** Twenty writes per second are few for an API server. */
 const WRITE_GAP_MS = 50;
-/** Doubles with each failure. */
 const RETRY_MS = 1000;
 const WARN_AFTER_FAILURES = 5;
 const DEFINITION = { name: resourceName(SLOT_SPECS), subresource: 'status' } as const;
@@ -74,7 +73,7 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
     /** Resolves when the signal has aborted. */
     async start(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
-        const next = leadership.leads() ? await look(leadership.term()) : ok(RETRY_MS);
+        const next = leadership.leads() ? await look(AbortSignal.any([leadership.term(), signal])) : ok(RETRY_MS);
         if (next.ok) failures = 0;
         await pause(clock, next.ok ? next.value : delayAfter(next.failure), signal);
       }
