@@ -25,7 +25,8 @@ async function install(release: SlotRelease): Promise<void> {
 }
 const read = async (path: readonly string[]) => JSON.parse(await kubectl([...path, '--output', 'json']));
 const stored = async (): Promise<unknown> => (await read(['get', 'crd', COPY])).status?.storedVersions;
-const slot = async (version: string) => await read(['--namespace', NAMESPACE, 'get', `${NAMES.plural}.${version}.${GROUP}`, 'a']);
+const slot = async (version: string, name = 'colored') =>
+  await read(['--namespace', NAMESPACE, 'get', `${NAMES.plural}.${version}.${GROUP}`, name]);
 
 /** Leads the requests for SlotSpecs to the copy. */
 function toCopy(api: KubeApi): Pick<KubeApi, 'get' | 'list' | 'mergePatch'> {
@@ -50,15 +51,17 @@ describeWithCluster('The versions of SlotSpec', () => {
     const made = await createKubeApi({ env: { KUBECONFIG }, namespace: NAMESPACE, version: 'test' });
     if (!made.ok) throw new Error(made.failure.message);
     await install(THIS);
-    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: NAMES.kind, metadata: { name: 'a' }, spec: { model: MODEL } };
-    const creates = async () =>
-      await inNamespace(['create', '--validate=false', '--filename', '-'], JSON.stringify(object)).catch(() => '');
-    await eventually('a slot of this release', async () => (await creates()) !== '', 60_000);
+    for (const name of ['colored', 'untouched']) {
+      const object = { apiVersion: `${GROUP}/v1alpha1`, kind: NAMES.kind, metadata: { name }, spec: { model: MODEL } };
+      const creates = async () =>
+        await inNamespace(['create', '--validate=false', '--filename', '-'], JSON.stringify(object)).catch(() => '');
+      await eventually('a slot of this release', async () => (await creates()) !== '', 60_000);
+    }
     // The definition of the next release, with a gateway of this one.
     await install(NEXT);
     await eventually('both are stored', async () => JSON.stringify(await stored()) === '["v1alpha1","v1beta1"]', 60_000);
     const edit = async () =>
-      await inNamespace(['patch', `${NAMES.plural}.v1beta1.${GROUP}`, 'a', '--type=merge', '--patch', '{"spec":{"color":"red"}}']);
+      await inNamespace(['patch', `${NAMES.plural}.v1beta1.${GROUP}`, 'colored', '--type=merge', '--patch', '{"spec":{"color":"red"}}']);
     await eventually('the new key', async () => (await edit().then(async () => slot('v1beta1'))).spec.color === 'red', 60_000);
     const before = await slot('v1alpha1');
     expect(before.spec).toMatchObject({ model: MODEL, color: 'red' });
@@ -72,11 +75,12 @@ describeWithCluster('The versions of SlotSpec', () => {
       log: { info: note, warn: note },
     }).start(running.signal);
     try {
-      await eventually('the record of the leader', async () => JSON.stringify(await stored()) === '["v1beta1"]', 60_000);
+      await eventually('the message of the leader', () => lines.length > 0, 60_000);
     } finally {
       running.abort();
       await ended;
     }
+    expect(await stored()).toEqual(['v1beta1']);
     expect(lines).toEqual([expect.stringMatching(/^Every SlotSpec is stored as "v1beta1"/)]);
     const after = await slot('v1alpha1');
     expect([after.spec, after.metadata.generation, after.metadata.uid]).toEqual([
@@ -91,6 +95,7 @@ describeWithCluster('The versions of SlotSpec', () => {
       async () => (await read(['get', 'crd', COPY])).spec.versions.length === 1 && (await slot('v1beta1')).spec.color === 'red',
       60_000,
     );
+    expect((await slot('v1beta1', 'untouched')).spec).toMatchObject({ model: MODEL });
     expect(await stored()).toEqual(['v1beta1']);
   }, 400_000);
 });
