@@ -253,7 +253,14 @@ export const HelmValues = z.strictObject({
   ingress: Ingress,
   httpRoute: z.strictObject({ enabled: z.boolean(), parentRefs: Parts, hostnames: z.array(z.string()), annotations: Labels }),
   serviceAccount: z.strictObject({ create: z.boolean(), name: ObjectName, annotations: Labels }),
-  rbac: z.strictObject({ create: z.boolean(), editSlots: z.boolean(), readLogs: z.boolean(), createClaims: z.boolean() }),
+  rbac: z.strictObject({
+    create: z.boolean(),
+    editSlots: z.boolean(),
+    readLogs: z.boolean(),
+    createClaims: z.boolean(),
+    migrateVersions: z.boolean(),
+    migrateAllNamespaces: z.boolean(),
+  }),
   networkPolicy: NetworkPolicy,
   podDisruptionBudget: z.strictObject({
     enabled: z.boolean(),

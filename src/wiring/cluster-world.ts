@@ -27,6 +27,7 @@ import { createResourceEvents } from '../cluster/slots/resource-events.ts';
 import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
 import { createSlotResources } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/slots/status-resources.ts';
+import { createVersionMigration } from '../cluster/slots/version-migration.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { CONTROLLER_LEASE, LABELS } from '../schema/pod/kube-fields.ts';
 import { createDesiredInputs, type ServiceOptions, type World } from './world.ts';
@@ -69,8 +70,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   const running = new AbortController();
   const candidacy = new AbortController();
   let released: Promise<void> | undefined;
-  let reported: Promise<void> | undefined;
-  let scaled: Promise<void> | undefined;
+  const background: Promise<void>[] = [];
   let reports: ReplicaReports | undefined;
   return ok({
     ...parts.world,
@@ -100,8 +100,8 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
-      reported = reports?.start(running.signal);
-      if (reports !== undefined) scaled = parts.createScaling(reports).start(running.signal);
+      background.push(createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal));
+      if (reports !== undefined) background.push(reports.start(running.signal), parts.createScaling(reports).start(running.signal));
     },
     async resign() {
       // The next leader writes the statuses that are missing then.
@@ -111,7 +111,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     },
     async stop() {
       running.abort();
-      await Promise.all([reported, scaled]);
+      await Promise.all(background);
     },
   });
 }

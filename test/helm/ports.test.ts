@@ -19,12 +19,15 @@ const peersAt = (objects: readonly Json[], port: string): unknown =>
     'from',
   );
 const portsOf = (objects: readonly Json[]) => listAt(gatewayOf(objects), 'spec', 'template', 'spec', 'containers', 0, 'ports');
-const rightsOf = (objects: readonly Json[]): readonly string[] =>
-  ofKind(objects, 'Role')
-    .flatMap((role) => listAt(role, 'rules'))
-    .flatMap((rule) =>
-      listAt(rule, 'resources').flatMap((resource) => listAt(rule, 'verbs').map((verb) => `${String(verb)} ${String(resource)}`)),
-    );
+const rulesOf = (objects: readonly Json[], kind: string) => ofKind(objects, kind).flatMap((role) => listAt(role, 'rules'));
+const rightsIn = (rules: readonly unknown[], where = ''): readonly string[] =>
+  rules.flatMap((rule) =>
+    listAt(rule, 'resources').flatMap((resource) => listAt(rule, 'verbs').map((verb) => `${String(verb)} ${String(resource)}${where}`)),
+  );
+const rightsOf = (objects: readonly Json[]): readonly string[] => [
+  ...rightsIn(rulesOf(objects, 'Role')),
+  ...rightsIn(rulesOf(objects, 'ClusterRole'), ' of the cluster'),
+];
 
 const APPS = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'apps' } } };
 const MONITORING = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
@@ -103,6 +106,14 @@ describeWithHelm('The chart', () => {
   test.each<readonly [Json, readonly string[]]>([
     [{ rbac: { editSlots: false } }, ['create slotspecs', 'patch slotspecs', 'delete slotspecs']],
     [{ rbac: { readLogs: false } }, ['get pods/log']],
+    [
+      { rbac: { migrateVersions: false } },
+      [
+        'get customresourcedefinitions of the cluster',
+        'patch customresourcedefinitions/status of the cluster',
+        'list slotspecs of the cluster',
+      ],
+    ],
     [{ rbac: { createClaims: false } }, ['create persistentvolumeclaims', 'patch persistentvolumeclaims']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: false } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: '0' } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
@@ -111,6 +122,21 @@ describeWithHelm('The chart', () => {
     const all = rightsOf(await renderValues({ auth: { enabled: true } }));
     expect(all).toEqual(expect.arrayContaining([...without]));
     expect(rightsOf(await renderValues({ auth: { enabled: true }, ...values }))).toEqual(all.filter((right) => !without.includes(right)));
+  });
+
+  test('lets the leader read and mark the definition of slots only, and by default write no slot of another namespace', async () => {
+    const rules = rulesOf(await renderValues({}), 'ClusterRole');
+    const group = 'apiextensions.k8s.io';
+    const resourceNames = ['slotspecs.inference.svc.dev'];
+    expect(rules.filter((rule) => listAt(rule, 'apiGroups').includes(group))).toEqual([
+      { apiGroups: [group], resources: ['customresourcedefinitions'], resourceNames, verbs: ['get'] },
+      { apiGroups: [group], resources: ['customresourcedefinitions/status'], resourceNames, verbs: ['patch'] },
+    ]);
+    const slots = async (rbac: Json) =>
+      rightsIn(rulesOf(await renderValues({ rbac }), 'ClusterRole')).filter((right) => right.includes('slotspecs'));
+    expect(await slots({})).toEqual(['list slotspecs']);
+    expect(await slots({ migrateAllNamespaces: true })).toEqual(['list slotspecs', 'patch slotspecs/status']);
+    expect(await slots({ migrateAllNamespaces: true, migrateVersions: false })).toEqual([]);
   });
 
   test('has an example for production with authentication, peers of each port and few rights', async () => {

@@ -141,11 +141,12 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
     service: { separateManagement: false },
     auth: { enabled: true },
     settings: { SVC_DISRUPTION_BUDGETS: false },
-    rbac: { editSlots: false, readLogs: false, createClaims: false },
+    rbac: { editSlots: false, readLogs: false, createClaims: false, migrateVersions: false },
     serviceMonitor: { enabled: true },
     gpus: { allocation: 'device-plugin' },
   },
   'models on nodes': {
+    rbac: { migrateAllNamespaces: true },
     models: { hostPath: '/srv/models' },
     networkPolicy: { modelSources: null },
     gpus: { allocation: 'dra', resources: { cuda: 'nvidia.com/mig-1g.10gb' } },

@@ -30,11 +30,12 @@ const VALUES = { gpus: { allocation: 'device-plugin' }, auth: { enabled: true } 
 /** Everything that values can switch off. */
 const FEW = {
   gpus: VALUES.gpus,
-  rbac: { editSlots: false, readLogs: false, createClaims: false },
+  rbac: { editSlots: false, readLogs: false, createClaims: false, migrateVersions: false },
   settings: { SVC_DISRUPTION_BUDGETS: false },
 };
 const PRIMARY = 'inference.svc.dev/slot=primary';
-const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', 'Secret']);
+const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', 'ClusterRole', 'ClusterRoleBinding', 'Secret']);
+const DEFINITION = 'customresourcedefinitions.apiextensions.k8s.io';
 
 const grantedBy = ({ apiGroups, resources, verbs }: Rule): readonly string[] =>
   apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)));
@@ -116,6 +117,8 @@ describeWithCluster('The chart’s service account', () => {
   afterAll(async () => {
     child.kill('SIGKILL');
     await recorder.close();
+    for (const kind of ['clusterrole', 'clusterrolebinding'])
+      await kubectl(['delete', kind, `svc-${NAMESPACE}-definition`, '--ignore-not-found']);
     await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=180s']);
     await rm(directory, { recursive: true, force: true });
   }, 240_000);
@@ -156,11 +159,19 @@ describeWithCluster('The chart’s service account', () => {
     expect([created.status, await created.text()]).toEqual([200, expect.stringContaining('"scope":"read-only"')]);
     const stored = await inNamespace(['get', 'secret', 'svc-tokens', '--output', 'jsonpath={.data.tokens\\.toml}']);
     expect(Buffer.from(stored, 'base64').toString()).toContain('label = "rights"');
-    const mine = `--as=system:serviceaccount:${NAMESPACE}:svc`;
-    const others = await inNamespace(['auth', 'can-i', 'get', 'secrets/another', mine]).catch(
-      (error: { readonly stdout?: string }) => error.stdout ?? '',
-    );
-    expect(others.trim()).toBe('no');
+    const may = async (...args: readonly string[]): Promise<string> => {
+      const mine = `--as=system:serviceaccount:${NAMESPACE}:svc`;
+      const answer = await inNamespace(['auth', 'can-i', ...args, mine]).catch((error: { readonly stdout?: string }) => error.stdout ?? '');
+      return answer.trim();
+    };
+    expect(await may('get', 'secrets/another')).toBe('no');
+    // The leader looks whether its definition has been upgraded. No other definition and no slot of another namespace is for it.
+    await until('the definition to be read', isUsed('get apiextensions.k8s.io/customresourcedefinitions'));
+    expect(await may('patch', `${DEFINITION}/slotspecs.inference.svc.dev`, '--subresource=status')).toBe('yes');
+    expect(await may('patch', `${DEFINITION}/slotspecs.inference.svc.dev`)).toBe('no');
+    expect(await may('patch', `${DEFINITION}/another.example.com`, '--subresource=status')).toBe('no');
+    expect(await may('list', 'slotspecs.inference.svc.dev', '--all-namespaces')).toBe('yes');
+    expect(await may('patch', 'slotspecs.inference.svc.dev', '--subresource=status', '--all-namespaces')).toBe('no');
     // A slot created through the management API, and its workload.
     await change('PUT', '/api/slots/primary', {
       backend: 'cpu',
@@ -250,11 +261,13 @@ describeWithCluster('The chart’s service account', () => {
   test('is enough without what the values switch off, and answers management on its own port only', async () => {
     const [few] = (await renderValues(FEW, NAMESPACE)).filter(({ kind }) => kind === 'Role');
     await inNamespace(['apply', '--filename', '-'], JSON.stringify(few));
+    await kubectl(['delete', 'clusterrolebinding', `svc-${NAMESPACE}-definition`]);
     const before = new Set(recorder.refused);
     const management = await freePort();
     await serve({ SVC_DISRUPTION_BUDGETS: '0', SVC_MANAGEMENT_LISTEN: `127.0.0.1:${management}` });
-    // Without the right to read logs, the service goes on without the last lines of a server.
-    const refused = () => [...recorder.refused].filter((right) => !before.has(right) && right !== 'get /pods/log');
+    // Without the right to read logs, the service goes on without the last lines of a server; without that to read the definition, it migrates nothing.
+    const missed = new Set([...before, 'get /pods/log', 'get apiextensions.k8s.io/customresourcedefinitions']);
+    const refused = () => [...recorder.refused].filter((right) => !missed.has(right));
     await createSlot('plain', {});
     await until('the slot to answer', async () => readySlot('plain'), 120_000);
     const managed = `http://127.0.0.1:${management}`;
@@ -269,6 +282,7 @@ describeWithCluster('The chart’s service account', () => {
       ].map(async (each) => (await fetch(each)).status),
     );
     expect(statuses).toEqual([200, 200, 404, 404, 200, 200]);
+    await until('the refusal to be logged', () => output.includes('SlotSpecs are not stored in a newer version'));
     expect(refused()).toEqual([]);
     const edit = await fetch(`${managed}/api/slots/plain`, {
       method: 'PATCH',

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { NO_OBSERVER } from '../../src/cluster/client/client-observer.ts';
-import { DEPLOYMENTS, LEASES, PODS, SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
+import { DEFINITIONS, DEPLOYMENTS, LEASES, PODS, SLOT_SPECS } from '../../src/cluster/client/decide/resource-path.ts';
 import type { Log } from '../../src/platform/log.ts';
 import type { Traffic } from '../../src/reconciler/ports.ts';
 import { PROVIDERS } from '../../src/providers/registry.ts';
@@ -81,6 +81,18 @@ describe('createClusterWorld()', () => {
     await eventually('the second watches', () => kindsOf('pod-b').length >= OF_EVERYONE.length);
     expect(kindsOf('pod-a')).toEqual([...OF_EVERYONE, ...OF_THE_LEADER].toSorted());
     expect(kindsOf('pod-b')).toEqual(OF_EVERYONE);
+  });
+
+  test('lets only the leader look whether the definition of slots has been upgraded', async () => {
+    const first = await start('pod-a');
+    await eventually('the first leads', () => first.leadership.leads());
+    await start('pod-b');
+    const readers = () =>
+      fake.faults.requests
+        .filter(({ resource }) => resource === DEFINITIONS.plural)
+        .map(({ verb, authorization }) => `${verb} ${authorization}`);
+    await eventually('two looks', () => readers().length > 1);
+    expect(new Set(readers())).toEqual(new Set(['get Bearer pod-a']));
   });
 
   test('lets a new leader act only after it has read the newest state of everything', async () => {

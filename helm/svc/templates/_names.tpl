@@ -61,6 +61,10 @@
 {{- printf "%s-%s-device-classes" (include "svc.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
+{{- define "svc.definitionRole" -}}
+{{- printf "%s-%s-definition" (include "svc.fullname" .) .Release.Namespace -}}
+{{- end -}}
+
 {{/* The image of the gateway and of the init containers of slots, by digest if one is set. */}}
 {{- define "svc.image" -}}
 {{- with .Values.image -}}

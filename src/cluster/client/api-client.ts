@@ -38,6 +38,7 @@ const METHODS = { get: 'GET', list: 'GET', watch: 'GET', create: 'POST', update:
 const ABORTED = fail('retry', 'Aborted', 'The request was aborted');
 
 interface Call extends Omit<ResourceAddress, 'namespace'> {
+  readonly namespace?: string;
   readonly verb: keyof typeof METHODS;
   readonly body?: unknown;
   readonly contentType?: string | undefined;
@@ -49,10 +50,10 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
   const { exchange } = createKubeHttp({ credentials, userAgent: `svc/${version}`, timeoutMs });
   const gate = createRequestGate(concurrency);
 
-  const infoOf = ({ verb, type, name = '', subresource }: Call): RequestInfo => ({
+  const infoOf = ({ verb, type, namespace: other = namespace, name = '', subresource }: Call): RequestInfo => ({
     verb,
     resource: subresource === undefined ? resourceName(type) : `${resourceName(type)}/${subresource}`,
-    namespace: type.namespaced ? namespace : '',
+    namespace: type.namespaced ? other : '',
     name,
   });
 
@@ -79,7 +80,7 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
 
   async function call(request: Call, signal: AbortSignal): Promise<Result<string>> {
     const { body, contentType } = request;
-    const path = resourcePath({ ...request, namespace });
+    const path = resourcePath({ namespace, ...request });
     if (!path.ok) return path;
     const content = { body: body === undefined ? undefined : JSON.stringify(body), contentType };
     const sent = { method: METHODS[request.verb], path: path.value, ...content };
@@ -121,8 +122,10 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
     },
     replace: async (type, manifest, signal) =>
       await callForObject({ verb: 'update', type, name: manifest.metadata.name, body: complete(type, manifest) }, signal),
-    mergePatch: async (type, name, patch, signal) =>
-      await callForObject({ verb: 'patch', type, name, body: patch, contentType: 'application/merge-patch+json' }, signal),
+    async mergePatch(type, to, body, signal) {
+      const target = typeof to === 'string' ? { name: to } : to;
+      return await callForObject({ verb: 'patch', type, ...target, body, contentType: 'application/merge-patch+json' }, signal);
+    },
     async remove(type, name, { graceSeconds, uid }, signal) {
       const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', gracePeriodSeconds: graceSeconds };
       const body = { ...options, ...(uid === undefined ? {} : { preconditions: { uid } }) };

@@ -75,6 +75,13 @@ export interface ApplyOptions {
   readonly dryRun?: boolean;
 }
 
+export interface PatchTarget {
+  readonly name: string;
+  /** Default: the namespace of the client. */
+  readonly namespace?: string;
+  readonly subresource?: 'status';
+}
+
 export interface RemoveOptions {
   readonly graceSeconds?: number;
   readonly uid?: string;
@@ -125,7 +132,7 @@ export interface KubeApi {
   /** With `metadata.resourceVersion`: fails with `Conflict` if the object has another version. */
   replace(type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` in it is a precondition. */
-  mergePatch(type: ResourceType, name: string, patch: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Result<KubeObject>>;
+  mergePatch(type: ResourceType, target: string | PatchTarget, patch: object, signal: AbortSignal): Promise<Result<KubeObject>>;
   /** Removes the object, and its dependents in the background. Succeeds if the object does not exist. */
   remove(type: ResourceType, name: string, options: RemoveOptions, signal: AbortSignal): Promise<Result<void>>;
   /** Streams a watch (`watch: 'true'` in the query) or a log of any length. Ends when the signal aborts. */

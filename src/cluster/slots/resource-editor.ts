@@ -7,7 +7,8 @@ import { SlotName } from '../../schema/words/names.ts';
 import { FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import { mergePatch, type EditOptions, type EditResult, type SlotEditor } from '../../schema/slot/slot-editor.ts';
 import { parseSlot } from '../../schema/slot/slot-spec.ts';
-import { patchBetween, storedSlot, versionOf, parseRejection } from './decide/edit-resource.ts';
+import { findDropped, patchBetween, storedSlot, versionOf, parseRejection } from './decide/edit-resource.ts';
+import { describeOlder } from './decide/slot-resource-status.ts';
 
 interface ResourceEditorOptions {
   readonly api: Pick<KubeApi, 'namespace' | 'get' | 'create' | 'mergePatch' | 'apply' | 'remove'>;
@@ -91,6 +92,8 @@ async function edit(
     }
     if (written.ok) {
       slots.noteWritten(written.value);
+      const dropped = findDropped(document, written.value['spec']);
+      if (dropped.length > 0) return { kind: 'failed', message: describeOlder(dropped) };
       return done(name, written.value, present === undefined);
     }
     if (!isRace(written.failure) || attempts === MOST_ATTEMPTS) return failed(name, written.failure);

@@ -211,9 +211,7 @@ function createUndeclaredFields({ clock, log }: Pick<StatusResourcesOptions, 'cl
       const before = present();
       const found = fields.filter((field) => !before.has(field));
       for (const field of found) known.set(field, clock.now() + UNDECLARED_FOR_MS);
-      const listed = found.map((field) => `"status.${field}"`).join(', ');
-      const fix = 'apply the one of this version with "kubectl apply --server-side -k crds"';
-      if (found.length > 0) log.warn({}, `The CustomResourceDefinition on the server is older and has no ${listed}: ${fix}`);
+      if (found.length > 0) log.warn({}, statuses.describeOlder(found.map((field) => `status.${field}`)));
       return fields.length > 0;
     },
   };

@@ -1,7 +1,7 @@
 /**
  * A Kubernetes API server in this process, for tests that must be fast or need faults: list, watch with bookmarks, optimistic concurrency, merge
  * patch, server-side apply, the status subresource, deletion with owners and grace periods, and injected faults. It has no admission, no defaults, no
- * schema and no controllers: a Deployment has no pods unless the test writes them (`put`). It must not be more forgiving than a real server.
+ * validation and no controllers: a Deployment has no pods unless the test writes them (`put`). It must not be more forgiving than a real server.
  *
  *     const fake = await startFakeKubeApi();
  *     const api = await createKubeApi({ kubeconfigText: fake.kubeconfig('demo'), … });
@@ -18,12 +18,24 @@ import { createFakeLists, type FakeLists, type StreamedLists } from './fake-kube
 import { parseRequest, statusBody } from './fake-kube-requests.ts';
 import { createFakeStore, type FakeStore } from './fake-kube-store.ts';
 import { createFakeWatches, type FakeWatches } from './fake-kube-watches.ts';
-import { DRA_RESOURCES, resourceName, SentObject, SERVED, type FakeResource, type StoredObject } from './fake-kube-types.ts';
+import { createFakeVersions, WITHOUT_DEFINITIONS } from './fake-kube-definitions.ts';
+import {
+  DEFINED_RESOURCES,
+  DRA_RESOURCES,
+  resourceName,
+  SentObject,
+  SERVED,
+  type FakeResource,
+  type StoredObject,
+} from './fake-kube-types.ts';
+import { DEFINITIONS } from '../../../src/cluster/client/decide/resource-path.ts';
 import type { ResourceType } from '../../../src/cluster/client/ports.ts';
 
 export interface FakeKubeOptions {
   /** Serves DeviceClasses and ResourceClaimTemplates. */
   readonly dra?: boolean;
+  /** Serves CustomResourceDefinitions. Once there is one of SlotSpecs, it says which of their versions are served and stored, and with which fields. */
+  readonly definitions?: boolean;
   readonly bookmarkMs?: number;
   /** The longest time for which a terminating pod exists. */
   readonly longestGraceMs?: number;
@@ -65,15 +77,17 @@ export interface FakeKubeApi {
 const MANUAL = { manager: 'kubectl-edit', operation: 'Update' } as const;
 
 export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<FakeKubeApi> {
-  const served: readonly FakeResource[] = options.dra === true ? [...SERVED, ...DRA_RESOURCES] : SERVED;
-  const store = createFakeStore();
+  const { dra = false, definitions = false } = options;
+  const served: readonly FakeResource[] = [...SERVED, ...(dra ? DRA_RESOURCES : []), ...(definitions ? DEFINED_RESOURCES : [])];
+  const versions = definitions ? createFakeVersions((name) => findDefinition(store, name)) : WITHOUT_DEFINITIONS;
+  const store = createFakeStore(versions);
   const deletion = createFakeDeletion(store, options.longestGraceMs ?? 1000, options.collects);
   const faults = createFakeFaults();
   const watches = createFakeWatches(store, options.bookmarkMs ?? 60_000);
   const lists = createFakeLists(store);
   const logs = new Map<string, string>();
   const { streamedLists = 'refused' } = options;
-  const handle = createFakeHandler({ store, lists, streamedLists, deletion, watches, served, logs });
+  const handle = createFakeHandler({ store, versions, lists, streamedLists, deletion, watches, served, logs });
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request, response).catch((error: unknown) => {
       response.destroy();
@@ -140,6 +154,11 @@ export async function startFakeKubeApi(options: FakeKubeOptions = {}): Promise<F
     },
   };
   return fake;
+}
+
+function findDefinition(store: FakeStore, name: string): StoredObject | undefined {
+  const found = store.get({ resource: { ...DEFINITIONS, hasStatus: true }, namespace: '', name });
+  return found.done ? found.value : undefined;
 }
 
 function put(store: FakeStore, deletion: FakeDeletion, resource: FakeResource, namespace: string, sent: SentObject): StoredObject {

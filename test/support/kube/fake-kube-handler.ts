@@ -5,6 +5,7 @@ import type { FakeDeletion } from './fake-kube-deletion.ts';
 import { isFields, type Fields } from './fake-kube-fields.ts';
 import { discovery, noSuchPage, statusBody, type Parsed, type Target } from './fake-kube-requests.ts';
 import { fieldSelector, labelSelector, type Selector } from './fake-kube-selectors.ts';
+import type { FakeVersions } from './fake-kube-definitions.ts';
 import type { FakeLists, StreamedLists } from './fake-kube-lists.ts';
 import type { Address, FakeStore } from './fake-kube-store.ts';
 import { done, refuse, SentObject, type FakeResource, type Outcome } from './fake-kube-types.ts';
@@ -12,6 +13,7 @@ import type { FakeWatches } from './fake-kube-watches.ts';
 
 export interface HandlerParts {
   readonly store: FakeStore;
+  readonly versions: FakeVersions;
   readonly lists: FakeLists;
   readonly streamedLists: StreamedLists;
   readonly deletion: FakeDeletion;
@@ -42,7 +44,7 @@ const LONGEST_WATCH_MS = 1_800_000;
 const COMPRESSED_ABOVE_BYTES = 128 * 1024;
 
 export function createFakeHandler(parts: HandlerParts): FakeHandler {
-  const { store, lists, deletion, watches, served, logs } = parts;
+  const { store, versions, lists, deletion, watches, served, logs } = parts;
 
   function readSelectors(query: URLSearchParams): Outcome<Selector> {
     const labels = labelSelector(query.get('labelSelector') ?? '');
@@ -148,6 +150,7 @@ export function createFakeHandler(parts: HandlerParts): FakeHandler {
   return (parsed, content, response) => {
     const { target, verb } = parsed;
     if (target === undefined) return send(response, answerWith(verb === 'other' ? discovery(parsed.path, served) : noSuchPage(), 200));
+    if (!versions.serves(target.resource)) return send(response, noSuchPage());
     if (verb === 'watch') {
       const refused = watch(parsed, target, response);
       return refused === undefined ? undefined : send(response, refused);

@@ -1,5 +1,7 @@
 /** The objects of the fake API server: create, read, write with optimistic concurrency, and the history that watches read. */
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { WITHOUT_DEFINITIONS, type FakeVersions } from './fake-kube-definitions.ts';
 import { applied, conflictOf, firstOwners, objectToStore, type Origin } from './fake-kube-ownership.ts';
 import { mergePatched, type Fields } from './fake-kube-fields.ts';
 import { apiVersionOf, done, refuse, resourceName, SentObject, StoredObject, type FakeResource, type Outcome } from './fake-kube-types.ts';
@@ -22,9 +24,12 @@ export interface Address {
 
 export interface FakeStore {
   version(): number;
+  /** A stored object as a client sees it in the version of the resource. */
+  view: FakeVersions['view'];
   get(address: Address): Outcome<StoredObject>;
   /** Returns all objects of one kind in the namespace, or in all namespaces, in order of namespace and name. */
   list(resource: FakeResource, namespace?: string): readonly StoredObject[];
+  /** As they are stored: in the version of their last write. */
   all(): readonly { readonly resource: FakeResource; readonly object: StoredObject }[];
   create(resource: FakeResource, namespace: string, sent: SentObject, origin: Origin, part?: SentObject): Outcome<StoredObject>;
   replace(address: Address, sent: SentObject, origin: Origin): Outcome<StoredObject>;
@@ -50,7 +55,7 @@ const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 /** RFC 3339 in whole seconds, like `metav1.Time`. */
 export const timestamp = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
-export function createFakeStore(firstVersion = 1000): FakeStore {
+export function createFakeStore(versions: FakeVersions = WITHOUT_DEFINITIONS, firstVersion = 1000): FakeStore {
   const kinds = new Map<string, { readonly resource: FakeResource; readonly objects: Map<string, StoredObject> }>();
   const listeners = new Set<(change: Change) => void>();
   let version = firstVersion;
@@ -80,13 +85,14 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
 
   const store: FakeStore = {
     version: () => version,
+    view: versions.view,
     get(address) {
       const object = objectsOf(address.resource).get(keyOf(address));
-      return object === undefined ? absent(address) : done(object);
+      return object === undefined ? absent(address) : done(versions.view(address.resource, object));
     },
     list(resource, namespace) {
       const objects = [...objectsOf(resource)].filter(([key]) => namespace === undefined || key.startsWith(`${namespace}/`));
-      return objects.toSorted(([left], [right]) => (left < right ? -1 : 1)).map(([, object]) => object);
+      return objects.toSorted(([left], [right]) => (left < right ? -1 : 1)).map(([, object]) => versions.view(resource, object));
     },
     all: () => [...kinds.values()].flatMap(({ resource, objects }) => [...objects.values()].map((object) => ({ resource, object }))),
     create(resource, namespace, sent, origin, part) {
@@ -112,7 +118,8 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
           creationTimestamp: timestamp(Date.now()),
         },
       });
-      return done(record(address, firstOwners(object, resource, origin, part), undefined, 'ADDED'));
+      const stored = versions.encode(resource, firstOwners(object, resource, origin, part));
+      return done(versions.view(resource, record(address, stored, undefined, 'ADDED')));
     },
     replace(address, sent, origin) {
       return write(address, sent.metadata, () => sent, origin);
@@ -122,16 +129,19 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
       return write(address, metadata, (live) => mergePatched(live, patch), origin);
     },
     apply(address, sent, origin, force) {
-      const live = objectsOf(address.resource).get(keyOf(address));
-      if (live === undefined) {
+      const found = objectsOf(address.resource).get(keyOf(address));
+      const undeclared = versions.refuseApply(address.resource, keyOf(address), sent);
+      if (undeclared !== undefined) return undeclared;
+      if (found === undefined) {
         if (origin.subresource === 'status') return absent(address);
         const named = { ...sent, metadata: { ...sent.metadata, name: address.name } };
         const made = store.create(address.resource, address.namespace, named, origin, sent);
         return made.done ? done({ object: made.value, created: true }) : made;
       }
+      const live = versions.view(address.resource, found);
       const conflict = force ? undefined : conflictOf(live, sent, address.resource, origin);
       if (conflict !== undefined) return refuse(409, 'Conflict', `Apply failed with 1 conflict: ${conflict}`);
-      const written = write(address, sent.metadata, () => applied(live, sent, address.resource, origin), origin, sent);
+      const written = write(address, sent.metadata, (present) => applied(present, sent, address.resource, origin), origin, sent);
       return written.done ? done({ object: written.value, created: false }) : written;
     },
     mark(address, metadata) {
@@ -162,8 +172,9 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
     origin: Origin,
     part?: SentObject,
   ): Outcome<StoredObject> {
-    const live = objectsOf(address.resource).get(keyOf(address));
-    if (live === undefined) return absent(address);
+    const found = objectsOf(address.resource).get(keyOf(address));
+    if (found === undefined) return absent(address);
+    const live = versions.view(address.resource, found);
     const named = `Operation cannot be fulfilled on ${resourceName(address.resource)} "${address.name}"`;
     if (sent?.resourceVersion !== undefined && sent.resourceVersion !== live.metadata.resourceVersion) {
       return refuse(
@@ -181,12 +192,15 @@ export function createFakeStore(firstVersion = 1000): FakeStore {
     }
     const parsed = SentObject.safeParse(next(live));
     if (!parsed.success) return refuse(400, 'BadRequest', `The object cannot be parsed: ${parsed.error.message}`);
-    const object = objectToStore(live, parsed.data, address.resource, origin, part);
-    if (object === live) return done(live);
-    const stored = record(address, object, live, 'MODIFIED');
+    const object = versions.encode(address.resource, objectToStore(live, parsed.data, address.resource, origin, part));
+    // As etcd compares: the same content in another version is another text.
+    if (object === found || isDeepStrictEqual(object, found)) return done(live);
+    const refused = versions.refuseWrite(address.resource, object);
+    if (refused !== undefined) return refused;
+    const stored = record(address, object, found, 'MODIFIED');
     const isDone = stored.metadata.deletionTimestamp !== undefined && (stored.metadata.finalizers ?? []).length === 0;
     if (isDone && address.resource.plural !== 'pods') store.erase(address);
-    return done(stored);
+    return done(versions.view(address.resource, stored));
   }
 
   return store;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import {
   CLAIMS,
   CONFIG_MAPS,
+  DEFINITIONS,
   DEPLOYMENTS,
   DEVICE_CLASSES,
   DISRUPTION_BUDGETS,
@@ -84,6 +85,13 @@ export const SERVED: readonly FakeResource[] = [
 ];
 /** Served only with the option `dra`. */
 export const DRA_RESOURCES: readonly FakeResource[] = [plain(RESOURCE_CLAIM_TEMPLATES), plain(DEVICE_CLASSES)];
+
+/** Served only with the option `definitions`. */
+export const DEFINED_RESOURCES: readonly FakeResource[] = [
+  withStatus(DEFINITIONS),
+  withStatus({ ...SLOT_SPECS, version: 'v1beta1' }),
+  withStatus({ ...SLOT_SPECS, version: 'v1' }),
+];
 
 /** An error response of the API server. */
 export interface Refusal {

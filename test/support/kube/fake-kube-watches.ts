@@ -62,7 +62,7 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
       return;
     }
     for (const change of past) {
-      const event = eventOf(change, request);
+      const event = eventOf(store, change, request);
       if (event !== undefined) response.write(`${JSON.stringify(event)}\n`);
     }
     if (request.marksEnd) response.write(`${JSON.stringify(bookmarkOf(request.resource, store.version(), END_OF_LIST))}\n`);
@@ -80,7 +80,7 @@ export function createFakeWatches(store: FakeStore, bookmarkMs: number): FakeWat
       if (request.bookmarks) send(bookmarkOf(resource, store.version()));
     };
     const unsubscribe = store.subscribe((change) => {
-      const event = eventOf(change, request);
+      const event = eventOf(store, change, request);
       if (event !== undefined) send(event);
     });
     const bookmarks = setInterval(bookmark, bookmarkMs);
@@ -146,6 +146,7 @@ function bookmarkOf(resource: FakeResource, version: number, metadata: object = 
 
 /** For the watcher, an object that begins to match the selector is added, and one that no longer matches is deleted. */
 function eventOf(
+  { view }: Pick<FakeStore, 'view'>,
   change: Change,
   { resource, namespace, selects }: WatchRequest,
 ): { readonly type: string; readonly object: StoredObject } | undefined {
@@ -154,5 +155,5 @@ function eventOf(
   const was = change.previous !== undefined && selects(change.previous);
   const is = change.type !== 'DELETED' && selects(change.object);
   if (!was && !is) return undefined;
-  return { type: was ? (is ? 'MODIFIED' : 'DELETED') : 'ADDED', object: change.object };
+  return { type: was ? (is ? 'MODIFIED' : 'DELETED') : 'ADDED', object: view(resource, change.object) };
 }

@@ -96,8 +96,9 @@ export function createInMemoryKube() {
     async replace() {
       throw new Error('Replace is not supported');
     },
-    mergePatch: async (type, name, patch, signal) =>
-      await request('patch', type.kind, name, patch, signal, (present) => {
+    async mergePatch(type, target, patch: Readonly<Record<string, unknown>>, signal) {
+      const name = typeof target === 'string' ? target : target.name;
+      return await request('patch', type.kind, name, patch, signal, (present) => {
         if (present === undefined) return notFound;
         const metadata = isTable(patch['metadata']) ? patch['metadata'] : {};
         const expected = metadata['resourceVersion'];
@@ -107,7 +108,8 @@ export function createInMemoryKube() {
         const generation = (present.metadata.generation ?? 0) + (patch['spec'] === undefined ? 0 : 1);
         const content = isTable(merged) ? merged : {};
         return ok(store(`${type.kind}/${name}`, { ...content, metadata: { ...present.metadata, generation } }));
-      }),
+      });
+    },
     async remove(type, name, _options, signal) {
       const removed = await request('remove', type.kind, name, {}, signal, (present) => {
         objects.delete(`${type.kind}/${name}`);

@@ -54,4 +54,6 @@ export const DISRUPTION_BUDGETS = v1('policy', 'poddisruptionbudgets', 'PodDisru
 export const EVENTS = v1('', 'events', 'Event');
 export const LEASES = v1('coordination.k8s.io', 'leases', 'Lease');
 export const RESOURCE_CLAIM_TEMPLATES = v1('resource.k8s.io', 'resourceclaimtemplates', 'ResourceClaimTemplate');
-export const DEVICE_CLASSES: ResourceType = { ...v1('resource.k8s.io', 'deviceclasses', 'DeviceClass'), namespaced: false };
+const clusterWide = (type: ResourceType): ResourceType => ({ ...type, namespaced: false });
+export const DEVICE_CLASSES = clusterWide(v1('resource.k8s.io', 'deviceclasses', 'DeviceClass'));
+export const DEFINITIONS = clusterWide(v1('apiextensions.k8s.io', 'customresourcedefinitions', 'CustomResourceDefinition'));

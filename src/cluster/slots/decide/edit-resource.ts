@@ -29,6 +29,13 @@ export function patchBetween(before: unknown, after: unknown): unknown {
   return changed.size === 0 ? undefined : Object.fromEntries(changed);
 }
 
+/** Keys that the server has dropped because its definition lacks them. It says nothing about them. */
+export function findDropped(sent: unknown, stored: unknown, path = 'spec'): readonly string[] {
+  if (sent === null || sent === undefined) return [];
+  if (stored === undefined) return [path];
+  return isTable(sent) && isTable(stored) ? Object.keys(sent).flatMap((key) => findDropped(sent[key], stored[key], `${path}.${key}`)) : [];
+}
+
 const FIELD = String.raw`<nil>|(?:spec|metadata|status)(?:\.[\w-]+|\[[^\]]*\])*`;
 const FIRST_FIELD = new RegExp(`^(${FIELD}): `);
 /** The beginning of the next field in a list: `, spec.priority: `. */

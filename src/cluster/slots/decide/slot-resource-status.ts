@@ -209,6 +209,9 @@ export const findUndeclared = ({ message }: Failure): readonly string[] => [
   ...new Set([...message.matchAll(UNDECLARED)].flatMap(([, field]) => field ?? [])),
 ];
 
+export const describeOlder = (fields: readonly string[]): string =>
+  `The CustomResourceDefinition on the server is older and has no ${fields.map((field) => `"${field}"`).join(', ')}: apply the one of this version with "kubectl apply --server-side -k crds"`;
+
 export function withoutFields<Status extends object>(status: Status, fields: ReadonlySet<string>): Partial<Status> {
   if (!Object.keys(status).some((field) => fields.has(field))) return status;
   const kept: Partial<Status> = { ...status };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { patchBetween, versionOf, parseRejection } from '../../../../src/cluster/slots/decide/edit-resource.ts';
+import { findDropped, patchBetween, versionOf, parseRejection } from '../../../../src/cluster/slots/decide/edit-resource.ts';
 import { mergePatch } from '../../../../src/schema/slot/slot-editor.ts';
 import { isSameValue } from '../../../../src/schema/words/same-value.ts';
 import { formatProblem } from '../../../../src/schema/slot/spec-problem.ts';
@@ -27,6 +27,25 @@ describe('patchBetween()', () => {
     const before = { model: { default: 'a', aliases: ['x'] }, env: { A: '1', B: '2' }, priority: 0 };
     const after = { model: { default: 'b', aliases: ['x'] }, env: { A: '1' }, priority: 0 };
     expect(patchBetween(before, after)).toEqual({ model: { default: 'b' }, env: { B: null } });
+  });
+});
+
+describe('findDropped()', () => {
+  const sent = { model: { default: 'a', context: 4096 }, env: {}, tolerations: [{ key: 'x' }], autoscale: { min: 1 }, priority: null };
+  test.each<readonly [what: string, stored: unknown, dropped: readonly string[]]>([
+    ['everything, and defaults beside it', { ...sent, enabled: true, model: { ...sent.model, args: [] } }, []],
+    ['a key that the patch removes', { ...sent, priority: undefined }, []],
+    ['a table less', { ...sent, autoscale: undefined }, ['spec.autoscale']],
+    ['a nested key less', { ...sent, model: { default: 'a' } }, ['spec.model.context']],
+    ['another value, which is no matter of the schema', { ...sent, model: { default: 'a', context: 8192 }, tolerations: [] }, []],
+    ['nothing', undefined, ['spec']],
+  ])('%s', (_what, stored, dropped) => {
+    expect(findDropped(sent, stored)).toEqual(dropped);
+  });
+
+  test('finds nothing in what is stored as it was sent, or in an edit without a document', () => {
+    fc.assert(fc.property(document, (same) => expect(findDropped(same, same)).toEqual([])));
+    expect(findDropped(undefined, undefined)).toEqual([]);
   });
 });
 
