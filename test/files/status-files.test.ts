@@ -136,7 +136,8 @@ describe('status files and the event feed', () => {
   test('does not take the removal of a status for a sign that the disk can be written again', async () => {
     let isFull = false;
     const told: string[] = [];
-    const tell = (_: unknown, message: string): void => void told.push(message.replace(/^(?:"[^"]*" )?(.*?)[:;].*|^"[^"]*" /, '$1'));
+    const tell = (_: unknown, message: string): void => void told.push(message);
+    const failed = expect.stringContaining('Writing the status of slot "img" failed');
     const disk = {
       ...SYSTEM_DISK,
       open: async (...args: Parameters<typeof SYSTEM_DISK.open>) =>
@@ -146,13 +147,12 @@ describe('status files and the event feed', () => {
     await write([status(img, 0), status(embed, 0)]);
     isFull = true;
     await write([status(img, 1), status(embed, 0)]);
-    expect(told).toEqual(['Writing the status of slot "img" failed']);
     await write([status(embed, 0)]);
     expect(await readdir(statusDirectory)).toEqual(['embed.json']);
-    expect(told).toHaveLength(1);
+    expect(told).toEqual([failed]);
     isFull = false;
     await write([status(embed, 1)]);
-    expect(told).toEqual(['Writing the status of slot "img" failed', 'can be written again']);
+    expect(told).toEqual([failed, expect.stringContaining('can be written again')]);
   });
 
   test('keeps the order of entries that come while a write fails', async () => {
