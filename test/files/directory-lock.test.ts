@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -63,6 +63,22 @@ describe('lockDirectory()', () => {
     // The process id of a dead holder may belong to somebody else by now; what counts is the lock.
     expect(JSON.parse(await readFile(join(directory, 'service.json'), 'utf8'))).toMatchObject({ pid: process.pid });
     expect((await takeInChild()).said).toBe('held');
+  });
+
+  const openFiles = async (): Promise<readonly string[]> => {
+    const names = await readdir('/proc/self/fd');
+    const targets = await Promise.all(names.map(async (name) => await readlink(`/proc/self/fd/${name}`).catch(() => '')));
+    return targets.filter((target) => target.startsWith(directory));
+  };
+
+  (process.platform === 'linux' ? test : test.skip)('leaves no file open when somebody else holds it, or it is no lock', async () => {
+    await takeInChild();
+    expect((await take()).kind).toBe('held');
+    await writeFile(join(directory, '.other.lock'), 'a text of somebody else, longer than a header of a database\n'.repeat(20));
+    expect((await take('.other')).kind).toBe('unusable');
+    expect(await openFiles()).toEqual([]);
+    expect((await take('.third')).kind).toBe('locked');
+    expect(await openFiles()).toEqual([join(directory, '.third.lock')]);
   });
 
   test('is held by one of many that try at the same moment', async () => {

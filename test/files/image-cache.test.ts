@@ -172,6 +172,24 @@ test('nothing outside of the directory is read, by any name or link', async () =
   for (const name of [id, '../secret', '..', '', '/etc/passwd', `${id}/../../secret`]) expect(await cache.open(name)).toBeUndefined();
 });
 
+test('an image that somebody removed, or replaced by a link or a directory, is no longer there', async () => {
+  const cache = open();
+  const [removed, linked, made] = [await keep(cache), await keep(cache), await keep(cache)];
+  await writeFile(path.join(dir, 'secret.png'), PNG);
+  for (const id of [removed, linked, made]) await rm(path.join(directory(), `${id}.png`));
+  await symlink(path.join(dir, 'secret.png'), path.join(directory(), `${linked}.png`));
+  await mkdir(path.join(directory(), `${made}.png`));
+  for (const id of [removed, linked, made]) expect(await cache.open(id)).toBeUndefined();
+});
+
+test('an image that the disk does not give is an error, and not a missing image', async () => {
+  const cache = open();
+  const id = await keep(cache);
+  await rm(directory(), { recursive: true });
+  await writeFile(directory(), 'a file where the directory should be');
+  await expect(cache.open(id)).rejects.toMatchObject({ code: 'ENOTDIR' });
+});
+
 test('a disk that fails is a problem with an advice, and not an error', async () => {
   await writeFile(directory(), 'a file where the directory should be');
   expect(await open().keep(piecesOf(PNG))).toEqual({

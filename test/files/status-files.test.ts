@@ -6,6 +6,7 @@ import { SlotName } from '../../src/schema/words/names.ts';
 import type { SlotStatus, TimelineEntry } from '../../src/schema/status/slot-status.ts';
 import { createEventFeed, TIMELINE_BYTES } from '../../src/files/timeline-files.ts';
 import { createStatusFiles, createStatusRecords } from '../../src/files/status-files.ts';
+import { SYSTEM_DISK } from '../../src/files/regular-file.ts';
 import { embed, entry, img, status, writeReport } from './status-fixture.ts';
 
 describe('status files and the event feed', () => {
@@ -130,6 +131,28 @@ describe('status files and the event feed', () => {
     expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
     await write([status(img, 4)], [entry(4)]);
     expect((await (await feedOf()).timeline(img, 10)).map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('does not take the removal of a status for a sign that the disk can be written again', async () => {
+    let isFull = false;
+    const told: string[] = [];
+    const tell = (_: unknown, message: string): void => void told.push(message);
+    const failed = expect.stringContaining('Writing the status of slot "img" failed');
+    const disk = {
+      ...SYSTEM_DISK,
+      open: async (...args: Parameters<typeof SYSTEM_DISK.open>) =>
+        isFull ? Promise.reject(Object.assign(new Error('Full'), { code: 'ENOSPC' })) : SYSTEM_DISK.open(...args),
+    };
+    files = createStatusFiles({ statusDirectory, timelineDirectory, disk, log: { info: tell, warn: tell } });
+    await write([status(img, 0), status(embed, 0)]);
+    isFull = true;
+    await write([status(img, 1), status(embed, 0)]);
+    await write([status(embed, 0)]);
+    expect(await readdir(statusDirectory)).toEqual(['embed.json']);
+    expect(told).toEqual([failed]);
+    isFull = false;
+    await write([status(embed, 1)]);
+    expect(told).toEqual([failed, expect.stringContaining('can be written again')]);
   });
 
   test('keeps the order of entries that come while a write fails', async () => {

@@ -75,6 +75,20 @@ describe('the loop', () => {
     await expectRest(world);
   });
 
+  test('tells of each workload that disappears while it leads', async () => {
+    const world = worldWithModels();
+    world.edit('primary', { model: MODEL });
+    for (let times = 1; times <= 2; times += 1) {
+      await world.reach('primary', 'ready');
+      for (const { id } of world.runtime.list()) world.runtime.vanish(id);
+      await world.clock.advance(100);
+      const told = world.life().reports.flatMap(({ entries }) => entries.filter(({ kind }) => kind === 'failure'));
+      expect(told.map(({ message }) => message)).toEqual(
+        Array.from({ length: times }, () => 'The workload disappeared without being stopped'),
+      );
+    }
+  });
+
   test('unloads a slot that is disabled, and one that is removed, when their requests have ended', async () => {
     const world = worldWithModels();
     world.edit('primary', { model: MODEL });

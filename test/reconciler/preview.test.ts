@@ -69,6 +69,28 @@ describe('preview()', () => {
     expect(enabled.changes).toMatchObject([{ slot: 'primary', action: 'pullModel' }]);
   });
 
+  test.each<[string, Partial<SlotDocument> | undefined, Partial<SlotDocument>, readonly string[]]>([
+    ['counts failures from zero after an edit', undefined, { restartedAt: '2026-01-01T00:00:00Z' }, ['apply primary']],
+    ['goes on counting failures when only replicas are added', undefined, { replicas: 2 }, []],
+    ['goes on counting failures when the slot had no replicas', { replicas: 0 }, { replicas: 1 }, []],
+  ])('%s', async (_, before, after, expected) => {
+    const world = createWorld({ replicas: 1 });
+    world.setModel('a.gguf', 'present');
+    const edit = (part: Partial<SlotDocument>) => world.edit('primary', { model: { default: 'a.gguf' }, ...part });
+    edit({});
+    for (let crashes = 0; crashes < 5; crashes += 1) {
+      await world.reach('primary', 'ready');
+      for (const { id } of world.runtime.list()) world.runtime.exit(id, { code: 139 });
+      await world.clock.advance(100);
+    }
+    await world.clock.advance(60_000);
+    expect(world.slot('primary').status.conditions).toContainEqual(expect.objectContaining({ type: 'Stalled', reason: 'CrashLoop' }));
+    if (before !== undefined) edit(before);
+    await world.clock.advance(1000);
+    const { changes } = await world.life().loop.preview(new Map([[PRIMARY, { model: { default: 'a.gguf' }, ...after }]]));
+    expect(changes.map(({ slot, action }) => `${action} ${slot}`)).toEqual(expected);
+  });
+
   test('is empty when nothing would change', async () => {
     const world = await serving();
     expect(await world.life().loop.preview(new Map())).toEqual({ text: 'No action required', changes: [], failing: [] });

@@ -34,6 +34,22 @@ describe('the board', () => {
     expect([names(world, 'a.gguf'), names(world, 'b.gguf')]).toEqual([undefined, ['primary']]);
   });
 
+  test('has the slots that are declared now, whether some left or others took their place', async () => {
+    const world = await serving();
+    const slots = (): readonly string[] => [...world.life().board.current().slots.keys()];
+    expect([slots(), names(world, 'embed')]).toEqual([
+      ['primary', 'embed'],
+      ['embed', 'primary'],
+    ]);
+    world.remove('embed');
+    await world.clock.advance(10);
+    expect([slots(), names(world, 'embed')]).toEqual([['primary'], ['primary']]);
+    world.remove('primary');
+    world.edit('other', { model: { default: 'a.gguf' } });
+    await world.clock.advance(10);
+    expect([slots(), names(world, 'a.gguf'), names(world, 'gpt')]).toEqual([['other'], ['other'], undefined]);
+  });
+
   test('loses a target before its workload is stopped', async () => {
     const world = await serving();
     const order: string[] = [];

@@ -30,3 +30,34 @@ test('a body on disk is read as it was appended, up to its end, has no name ther
   spool.close();
   expect([await read(0), budget.reservedBytes(), failures]).toEqual([undefined, 0, []]);
 });
+
+/** Larger than what a flow reads at once. */
+const LARGE = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251));
+
+test('a body on disk flows to its end, also while it arrives, and waits for a sink that is full', async () => {
+  const spool = new BodySpool({
+    directory,
+    budget: createBufferBudget(LARGE.length),
+    onWritten: () => undefined,
+    onFailed: () => undefined,
+  });
+  spool.append(LARGE.subarray(0, 200_000));
+  const pieces: Buffer[] = [];
+  const received = await new Promise<Buffer>((resolve, reject) => {
+    const flow = spool.flowTo({
+      write(bytes) {
+        if (pieces.length === 0) {
+          spool.append(LARGE.subarray(200_000));
+          spool.end();
+        }
+        pieces.push(bytes);
+        setImmediate(() => flow.resume());
+        return false;
+      },
+      end: () => resolve(Buffer.concat(pieces)),
+      fail: reject,
+    });
+  });
+  expect(received.equals(LARGE)).toBe(true);
+  spool.close();
+});

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { JsonBody } from '../../../src/gateway/body/json-body.ts';
 import { createChatBody } from '../../../src/gateway/translate/chat-body.ts';
 import type { FoundUrl } from '../../../src/gateway/translate/decide/check-media.ts';
+import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 
 /** Finds every URL that is not a `data:` URL, whatever becomes of it. */
 function chatBody(onUrl: (url: FoundUrl) => void): JsonBody {
@@ -233,23 +234,40 @@ describe('createChatBody()', () => {
   });
 });
 
+/** Resolves to the body as it is sent on, or to the problem with it. */
+async function fetchAll(text: string, fetchImage: FetchImage, reserve: (bytes: number) => boolean): Promise<string> {
+  const scanner = createChatBody({ settings: { SVC_FETCH_IMAGES: 'https', SVC_BODY_LIMIT: 1e9, SVC_AUDIO_LIMIT: 1e9 }, fetchImage });
+  const bytes = Buffer.from(text);
+  scanner.feed(bytes);
+  let sent = text;
+  const replace = (pieces: readonly Buffer[]): void => {
+    sent = Buffer.concat(pieces).toString();
+  };
+  return await new Promise((resolve) => {
+    const events = { onRoutable: () => resolve(sent), onProgress: () => undefined, fail: (_code: string, why: string) => resolve(why) };
+    scanner.delaysRouting({ chunks: [bytes], received: bytes.length, isReleased: false, onRelease: undefined, reserve, replace }, events);
+  });
+}
+
+const chatOf = (...urls: readonly string[]): string =>
+  `{ "model": "mé", "messages": [{"content":[${urls.map((url) => `{"type":"image_url", "image_url":{"url":"${url}"}}`).join(' ,')}]}] }`;
+
+test('images take the place of their URLs, and all other bytes stay', async () => {
+  const asked: string[] = [];
+  const fetchImage: FetchImage = async (url) => {
+    asked.push(url);
+    return { ok: true, type: 'image/png', bytes: Buffer.from(url.slice(-1)) };
+  };
+  const [first, second] = ['https://a.test/1', 'https://a.test/2'];
+  const sent = await fetchAll(chatOf(first, 'data:,x', second, first), fetchImage, () => true);
+  expect(sent).toBe(chatOf('data:image/png;base64,MQ==', 'data:,x', 'data:image/png;base64,Mg==', 'data:image/png;base64,MQ=='));
+  expect(asked).toEqual([first, second]);
+});
+
 test('memory is reserved for an image and for its text in Base64 before it is read', async () => {
-  const text = JSON.stringify({ model: 'm', messages: [{ content: [{ type: 'image_url', image_url: { url: 'https://a.test/x' } }] }] });
   const reserved: number[] = [];
-  const scanner = createChatBody({
-    settings: { SVC_FETCH_IMAGES: 'https', SVC_BODY_LIMIT: 1e9, SVC_AUDIO_LIMIT: 1e9 },
-    fetchImage: async (_url, { onBytes }) => ({ ok: false, why: onBytes(100) ? 'there was memory' : 'there was none' }),
-  });
-  scanner.feed(Buffer.from(text));
-  const chunks = [Buffer.from(text)];
-  const reserve = (bytes: number): boolean => reserved.push(bytes) === 0;
-  const message = await new Promise((resolve) => {
-    const events = { onRoutable: () => undefined, onProgress: () => undefined, fail: (_code: string, why: string) => resolve(why) };
-    scanner.delaysRouting(
-      { chunks, received: text.length, isReleased: false, onRelease: undefined, reserve, replace: () => undefined },
-      events,
-    );
-  });
+  const fetchImage: FetchImage = async (_url, { onBytes }) => ({ ok: false, why: onBytes(100) ? 'there was memory' : 'there was none' });
+  const message = await fetchAll(chatOf('https://a.test/x'), fetchImage, (bytes) => reserved.push(bytes) === 0);
   expect(message).toContain('there was none');
   expect(reserved[0]).toBeGreaterThanOrEqual(100 + 4 * Math.ceil(100 / 3));
 });

@@ -91,6 +91,16 @@ describe('an image by URL', () => {
   });
 
   test.each([
+    ['is fetched behind three redirects', 3, { ok: true }],
+    ['is not fetched behind four redirects', 4, { ok: false, why: 'the server redirects more than 3 times' }],
+  ])('%s', async (_, redirects, expected) => {
+    let url = here('/pixel.png');
+    for (let count = 0; count < redirects; count += 1) url = here(`/redirect?to=${encodeURIComponent(url)}`);
+    expect(await fetchOne(url)).toMatchObject(expected);
+    expect(asked.length).toBe(4);
+  });
+
+  test.each([
     ['at a private name', 'http://private.test:PORT/pixel.png', 'its host has no public address'],
     ['at a name with a private address among others', 'http://both.test:PORT/pixel.png', 'its host has no public address'],
     ['at a name that does not exist', 'http://none.test:PORT/pixel.png', 'its host has no public address'],

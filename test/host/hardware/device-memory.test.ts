@@ -58,6 +58,14 @@ describe('createDeviceMemory()', () => {
     });
   }
 
+  test('skips the figure of a GPU that is no number', async () => {
+    const recorded = await recordingOf('rocm-on-two-gpus');
+    const [pid] = recorded.pids;
+    const figures = { [`/sys/class/kfd/kfd/proc/${pid}/vram_7`]: 'unknown\n', [`/sys/class/kfd/kfd/proc/${pid}/vram_8`]: '' };
+    const read = await readerOf({ ...recorded, files: { ...recorded.files, ...figures } });
+    expect(await read(recorded.pids)).toBe(recorded.bytes);
+  });
+
   test('reads nothing where there is no GPU, and where a recording takes the place of the machine', async () => {
     const recorded = await recordingOf('arc-xe');
     expect(await (await readerOf({ ...recorded, devices: [] }))(recorded.pids)).toBeUndefined();

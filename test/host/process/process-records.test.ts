@@ -1,5 +1,5 @@
 /** The records of processes: what is known holds while their directory is moved away, at whatever moment, and a removal may be repeated. */
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -59,3 +59,24 @@ test.each([false, true])(
     expect(await readdir(join(dir, 'run'))).toEqual([]);
   },
 );
+
+test('a damaged file is a loss when it is found, and no longer in later reads', async () => {
+  const run = join(dir, 'run');
+  const records = createProcessRecords(run);
+  await records.write(recordOf('a'));
+  const read = async () => {
+    const { records: found, lost } = await records.readAll();
+    return [found.map(({ name }) => name), lost];
+  };
+  expect(await read()).toEqual([['a'], false]);
+  await writeFile(join(run, 'b.json'), 'damaged');
+  expect([await read(), await read()]).toEqual([
+    [['a'], true],
+    [['a'], false],
+  ]);
+  await writeFile(join(run, 'c.json'), 'damaged');
+  expect([await read(), await read()]).toEqual([
+    [['a'], true],
+    [['a'], false],
+  ]);
+});

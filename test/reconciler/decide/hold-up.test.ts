@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { gather } from '../../../src/reconciler/decide/facts/gather.ts';
 import { slotFactsOf } from '../../../src/reconciler/decide/facts/slot-facts.ts';
 import { viewSlot } from '../../../src/reconciler/decide/facts/view.ts';
-import { holdUp } from '../../../src/reconciler/decide/hold-up.ts';
+import { holdUp, withoutBroken } from '../../../src/reconciler/decide/hold-up.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { failed, factsOf, NOW, PRIMARY, type Scene } from './plan-fixture.ts';
 
@@ -48,5 +48,27 @@ describe('a slot that cannot be planned', () => {
     expect(held.lastFailure?.failure.reason).toBe('ProbeFailing');
     const away = factsOf({ ...scene, unreachable: 'No socket' });
     expect(plan(away.desired, away.observed, NOW).decisions.get(PRIMARY)?.lastFailure?.failure.reason).toBe('ProbeFailing');
+  });
+});
+
+describe('a plan that breaks a rule', () => {
+  const { desired, observed } = factsOf({});
+  const made = plan(desired, observed, NOW);
+  const broken = { rule: 'it-starts', slot: PRIMARY, message: 'It starts' };
+
+  test('loses the actions of the slot that it concerns, which says why', () => {
+    const { plan: sound } = withoutBroken(made, { desired, observed, now: NOW }, ({ actions }) => (actions.length > 0 ? [broken] : []));
+    expect(made.actions).not.toEqual([]);
+    expect(sound?.actions).toEqual([]);
+    expect(sound?.decisions.get(PRIMARY)?.findings).toMatchObject([
+      { reason: 'InternalError', message: expect.stringContaining('left as it is: It starts;') },
+    ]);
+  });
+
+  test.each([
+    ['without that slot, it breaks one still', [broken]],
+    ['the rule concerns no single slot', [{ ...broken, slot: undefined }]],
+  ])('is not carried out if %s', (_, objections) => {
+    expect(withoutBroken(made, { desired, observed, now: NOW }, () => objections).plan).toBeUndefined();
   });
 });

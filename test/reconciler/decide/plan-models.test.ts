@@ -1,5 +1,7 @@
 /** What a plan makes of a model: whether a device is large enough for it, and which one requests are translated for. */
 import { describe, expect, test } from '@jest/globals';
+import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
+import type { RunningAction } from '../../../src/reconciler/decide/facts/facts.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
@@ -55,5 +57,25 @@ describe('the model that requests are translated for', () => {
     const published = new Map([[PRIMARY, { decision: before, since: NOW, conditions: [] }]]);
     const { desired, observed } = factsOf({ workloads: [{ id: 'w1' }], model: 'missing' });
     expect(plan(desired, { ...observed, published }, NOW).decisions.get(PRIMARY)?.servedModel?.id).toBe('a.gguf');
+  });
+});
+
+describe('a pull of a model that is under way', () => {
+  const id = ModelId.parse('a.gguf');
+  const key = `pullModel:${id}`;
+  const pull = {
+    action: { name: 'pullModel', slot: PRIMARY, because: { reason: 'ModelNotPresent', message: '' }, args: { model: id } },
+    startedAt: NOW - 10,
+  } as const;
+
+  test.each<[string, readonly string[], Scene, RunningAction]>([
+    ['goes on while its slot waits for it', [], {}, pull],
+    ['is cancelled when its slot is off', [`cancelPull:${key}`], { slot: { enabled: false } }, pull],
+    ['is cancelled when its slot is gone', [`cancelPull:${key}`], { without: 'slot' }, pull],
+    ['is cancelled once', [], { slot: { enabled: false } }, { ...pull, cancelled: true }],
+  ])('%s', (_, expected, scene, action) => {
+    const { desired, observed } = factsOf({ model: 'pullable', ...scene });
+    const { actions } = plan(desired, { ...observed, running: new Map([[key, action]]) }, NOW);
+    expect(actions.map((each) => keyOfAction(each))).toEqual(expected);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { MODEL_FILES } from '../../../../src/reconciler/decide/facts/workload.ts';
+import type { ContainerFacts } from '../../../../src/reconciler/ports.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
 import { factsOf, type Scene } from '../plan-fixture.ts';
@@ -40,5 +41,24 @@ describe('the files of a model', () => {
   test('are not told to pods, whose files are their own', () => {
     const { template } = driftOf('new', undefined, { traits: { kind: 'kube', network: 'pods' } });
     expect(template.env).not.toHaveProperty(MODEL_FILES);
+  });
+});
+
+const MOUNT = { source: '/elsewhere', target: '/models', readOnly: true };
+
+describe('a workload that was altered from outside', () => {
+  test.each<[string, Partial<ContainerFacts>, string]>([
+    ['its image', { imageId: 'sha256:other' }, 'image "sha256:other" instead of "sha256:'],
+    ['its arguments', { argv: ['other'] }, 'argv differs'],
+    ['its environment', { env: { OTHER: '1' } }, 'env "SLOT", "OTHER" with other values'],
+    ['a mount', { mounts: [MOUNT] }, 'mounts ["/elsewhere:/models:ro"] instead of ["/'],
+    ['its devices', { devices: ['/dev/other'] }, 'devices ["/dev/other"] instead of ['],
+    ['its port', { port: { host: 18_080, container: 1 } }, 'port 1 instead of '],
+  ])('differs in %s', (_, altered, beginning) => {
+    const { desired, observed, slot, template } = factsOf({ workloads: [{ id: 'w0', altered }] });
+    const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    if (workload === undefined) throw new Error('It must be there');
+    const { drift } = desired.compare(slot, template, IMAGE.imageId, workload);
+    expect(drift.map((text) => text.slice(0, beginning.length))).toEqual([beginning]);
   });
 });

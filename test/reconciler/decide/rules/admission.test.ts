@@ -26,6 +26,15 @@ describe('a request for a slot that cannot load', () => {
     expect(admissionIn(scene)).toEqual({ kind: 'park', because: expect.stringContaining('Model "a.gguf"') });
   });
 
+  test.each<[string, Scene]>([
+    ['is still to be tried', { workloads: [{ id: 'w1', revision: 'other', probe: 'none' }] }],
+    ['starts', { workloads: [{ id: 'w1', probe: 'loading' }] }],
+  ])('waits while a server %s, whatever prevents another start', (_, scene) => {
+    const failures = [failed(100, 'pull-model', 'ModelPullFailed')];
+    expect(admissionIn({ ...scene, model: 'pullable', failures })).toEqual({ kind: 'park', because: 'It failed: ModelPullFailed' });
+    expect(admissionIn({ ...scene, model: 'missing' })).toEqual({ kind: 'park', because: 'Put the model "a.gguf" in place' });
+  });
+
   test('waits for a server that crashed, and knows why', () => {
     expect(admissionIn({ failures: [failed(100, 'crash')] })).toEqual({ kind: 'park', because: 'It failed: Crashed' });
   });
