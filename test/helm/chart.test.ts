@@ -191,11 +191,12 @@ describeWithHelm('The chart', () => {
 
   test('requests cluster-wide permissions only for device classes and the definition of slots, and names them after the namespace', async () => {
     const named = (objects: readonly Json[]) => ofKind(objects, 'ClusterRole').map((role) => at(role, 'metadata', 'name'));
-    expect(named(await renderValues({}, 'one'))).toEqual(['svc-one-device-classes', 'svc-one-definition']);
-    const without = await renderValues({ gpus: { allocation: 'device-plugin' }, rbac: { migrateVersions: false } });
+    expect(named(await renderValues({}, 'one'))).toEqual(['svc-one-device-classes']);
+    const without = await renderValues({ gpus: { allocation: 'device-plugin' } });
     expect(named(without)).toEqual([]);
     expect(JSON.stringify(without)).not.toContain('resource.k8s.io');
-    expect(named(await renderValues({ gpus: { allocation: 'dra' } }))).toEqual(['svc-inference-definition']);
+    expect(named(await renderValues({ gpus: { allocation: 'dra' } }))).toEqual([]);
+    expect(named(await renderValues({ rbac: { migrateVersions: true } }, 'one'))).toEqual(['svc-one-device-classes', 'svc-one-definition']);
     expect(ofKind(await renderValues({ rbac: { create: false } }), 'Role')).toEqual([]);
   });
 

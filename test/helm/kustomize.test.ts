@@ -64,13 +64,7 @@ describeWithHelm('The kustomizations', () => {
     expect(await kustomized(`overlays/${name}`)).toEqual(await charted('--values', join(TOP, `helm/svc/examples/${name}.yaml`)));
   });
 
-  const FEW = [
-    'rbac.editSlots=false',
-    'rbac.readLogs=false',
-    'rbac.createClaims=false',
-    'rbac.migrateVersions=false',
-    'settings.SVC_DISRUPTION_BUDGETS=0',
-  ];
+  const FEW = ['rbac.editSlots=false', 'rbac.readLogs=false', 'rbac.createClaims=false', 'settings.SVC_DISRUPTION_BUDGETS=0'];
   test.each([
     [['authentication'], ['auth.enabled=true']],
     [['few-rights'], FEW],

@@ -106,14 +106,6 @@ describeWithHelm('The chart', () => {
   test.each<readonly [Json, readonly string[]]>([
     [{ rbac: { editSlots: false } }, ['create slotspecs', 'patch slotspecs', 'delete slotspecs']],
     [{ rbac: { readLogs: false } }, ['get pods/log']],
-    [
-      { rbac: { migrateVersions: false } },
-      [
-        'get customresourcedefinitions of the cluster',
-        'patch customresourcedefinitions/status of the cluster',
-        'list slotspecs of the cluster',
-      ],
-    ],
     [{ rbac: { createClaims: false } }, ['create persistentvolumeclaims', 'patch persistentvolumeclaims']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: false } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: '0' } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
@@ -124,8 +116,14 @@ describeWithHelm('The chart', () => {
     expect(rightsOf(await renderValues({ auth: { enabled: true }, ...values }))).toEqual(all.filter((right) => !without.includes(right)));
   });
 
-  test('lets the leader read and mark the definition of slots only, and by default write no slot of another namespace', async () => {
-    const rules = rulesOf(await renderValues({}), 'ClusterRole');
+  test('lets the leader migrate versions where that is asked for: the definition of slots only, and no slot of another namespace', async () => {
+    const all = rightsOf(await renderValues({}));
+    expect(rightsOf(await renderValues({ rbac: { migrateVersions: true } })).filter((right) => !all.includes(right))).toEqual([
+      'get customresourcedefinitions of the cluster',
+      'patch customresourcedefinitions/status of the cluster',
+      'list slotspecs of the cluster',
+    ]);
+    const rules = rulesOf(await renderValues({ rbac: { migrateVersions: true } }), 'ClusterRole');
     const group = 'apiextensions.k8s.io';
     const resourceNames = ['slotspecs.inference.svc.dev'];
     expect(rules.filter((rule) => listAt(rule, 'apiGroups').includes(group))).toEqual([
@@ -134,9 +132,9 @@ describeWithHelm('The chart', () => {
     ]);
     const slots = async (rbac: Json) =>
       rightsIn(rulesOf(await renderValues({ rbac }), 'ClusterRole')).filter((right) => right.includes('slotspecs'));
-    expect(await slots({})).toEqual(['list slotspecs']);
-    expect(await slots({ migrateAllNamespaces: true })).toEqual(['list slotspecs', 'patch slotspecs/status']);
-    expect(await slots({ migrateAllNamespaces: true, migrateVersions: false })).toEqual([]);
+    expect(await slots({ migrateVersions: true })).toEqual(['list slotspecs']);
+    expect(await slots({ migrateVersions: true, migrateAllNamespaces: true })).toEqual(['list slotspecs', 'patch slotspecs/status']);
+    expect(await slots({ migrateAllNamespaces: true })).toEqual([]);
   });
 
   test('has an example for production with authentication, peers of each port and few rights', async () => {

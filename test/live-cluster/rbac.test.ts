@@ -26,11 +26,11 @@ interface Rule {
 const NAMESPACE = `svc-rbac-${process.pid}`;
 const inNamespace = async (args: readonly string[], input?: string) => kubectl(['--namespace', NAMESPACE, ...args], input);
 /** Without DRA, which not every cluster serves. */
-const VALUES = { gpus: { allocation: 'device-plugin' }, auth: { enabled: true } };
+const VALUES = { gpus: { allocation: 'device-plugin' }, auth: { enabled: true }, rbac: { migrateVersions: true } };
 /** Everything that values can switch off. */
 const FEW = {
   gpus: VALUES.gpus,
-  rbac: { editSlots: false, readLogs: false, createClaims: false, migrateVersions: false },
+  rbac: { editSlots: false, readLogs: false, createClaims: false },
   settings: { SVC_DISRUPTION_BUDGETS: false },
 };
 const PRIMARY = 'inference.svc.dev/slot=primary';

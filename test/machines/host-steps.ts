@@ -110,17 +110,23 @@ export function describeHost(suite: 'bookworm' | 'trixie', clean: () => Promise<
       });
     }, 300_000);
 
-    test('lintian has nothing to say about the package but what it overrides', async () => {
-      await machine.shell(`${APT_LISTS}; apt-get install -y -qq --no-install-recommends lintian >/dev/null 2>&1`);
-      const { code, output } = await machine.run([
-        'bash',
-        '-c',
-        'lintian --tag-display-limit 0 --fail-on error,warning /root/dist/svc_*.deb 2>/dev/null',
-      ]);
-      expect({ code, output }).toEqual({ code: 0, output: '' });
-      expect(await machine.shell(`dpkg-deb --contents /root/dist/svc_*.deb | awk '{ print $4 }' | sort -u | grep -c '^1970' || true`)).toBe(
-        '0',
-      );
-    }, 900_000);
+    // It takes minutes, and the package is the same on both machines: the newer lintian knows more.
+    const lint = suite === 'trixie' ? test : undefined;
+    lint?.(
+      'lintian has nothing to say about the package but what it overrides',
+      async () => {
+        await machine.shell(`${APT_LISTS}; apt-get install -y -qq --no-install-recommends lintian >/dev/null 2>&1`);
+        const { code, output } = await machine.run([
+          'bash',
+          '-c',
+          'lintian --tag-display-limit 0 --fail-on error,warning /root/dist/svc_*.deb 2>/dev/null',
+        ]);
+        expect({ code, output }).toEqual({ code: 0, output: '' });
+        expect(
+          await machine.shell(`dpkg-deb --contents /root/dist/svc_*.deb | awk '{ print $4 }' | sort -u | grep -c '^1970' || true`),
+        ).toBe('0');
+      },
+      900_000,
+    );
   });
 }

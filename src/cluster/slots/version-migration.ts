@@ -25,6 +25,9 @@ const RETRY_MS = 1000;
 const WARN_AFTER_FAILURES = 5;
 const DEFINITION = { name: resourceName(SLOT_SPECS), subresource: 'status' } as const;
 
+const explain = (message: string): string =>
+  `SlotSpecs are not stored in a newer version: ${message}, or follow "Versions of SlotSpec" in docs/cluster/install.md`;
+
 export function createVersionMigration({ api, leadership, clock, log }: VersionMigrationDeps) {
   let migration: Migration | undefined;
   let failures = 0;
@@ -33,7 +36,7 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
   /** Returns in how many milliseconds to look again. */
   async function look(term: AbortSignal): Promise<Result<number>> {
     const found = await api.get(DEFINITIONS, DEFINITION.name, term);
-    if (!found.ok) return found;
+    if (!found.ok) return found.failure.reason === 'Forbidden' ? unwatched(found.failure) : found;
     migration = decideMigration(found.value, migration, clock.now());
     if (migration === undefined) return ok(CHECK_EVERY_MS);
     if (migration.kind === 'wait') return ok(SETTLE_MS);
@@ -60,10 +63,17 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
     return ok(CHECK_EVERY_MS);
   }
 
+  /** The chart grants the rights only where they are asked for. */
+  function unwatched({ message }: Failure): Result<number> {
+    if (warned !== message) log.info({}, explain(message));
+    warned = message;
+    return ok(CHECK_EVERY_MS);
+  }
+
   function delayAfter({ kind, message }: Failure): number {
     failures += 1;
     if (warned !== message && (kind === 'stalled' || failures === WARN_AFTER_FAILURES)) {
-      log.warn({}, `SlotSpecs are not stored in a newer version: ${message}, or follow "Versions of SlotSpec" in docs/cluster/install.md`);
+      log.warn({}, explain(message));
       warned = message;
     }
     return kind === 'stalled' ? CHECK_EVERY_MS : Math.min(RETRY_MS * 2 ** (failures - 1), CHECK_EVERY_MS);

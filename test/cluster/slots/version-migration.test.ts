@@ -22,6 +22,7 @@ const forbidden = (verb: string, resource: string, where: string) => ({
 describe('createVersionMigration()', () => {
   let fake: FakeKubeApi;
   let lines: string[];
+  let warnings: number;
   let leads: boolean;
   let looks: number;
   let running: AbortController;
@@ -29,7 +30,7 @@ describe('createVersionMigration()', () => {
 
   beforeEach(async () => {
     fake = await startFakeKubeApi({ definitions: true });
-    [lines, leads, looks, running, ended] = [[], true, 0, new AbortController(), undefined];
+    [lines, warnings, leads, looks, running, ended] = [[], 0, true, 0, new AbortController(), undefined];
     install(fake, OLD);
     for (const [namespace, name] of [
       ['demo', 'a'],
@@ -46,11 +47,12 @@ describe('createVersionMigration()', () => {
   /** Ten minutes last 0.3 s. */
   const start = async (): Promise<void> => {
     const note = (_facts: object, line: string) => void lines.push(line);
+    const warn = (facts: object, line: string) => ((warnings += 1), note(facts, line));
     const migration = createVersionMigration({
       api: await connectToFake(fake, 'demo'),
       leadership: { leads: () => ((looks += 1), leads), term: () => running.signal },
       clock: createFastClock(2000),
-      log: { info: note, warn: note },
+      log: { info: note, warn },
     });
     ended = migration.start(running.signal);
   };
@@ -169,6 +171,8 @@ describe('createVersionMigration()', () => {
         ),
       ),
     ]);
+    // By default, the chart does not grant the first right.
+    expect(warnings).toBe(verb === 'get' ? 0 : 1);
     expect([versions(), storedVersions(fake)]).toEqual([left, ['v1alpha1', 'v1beta1']]);
     expect(new Set(namesOf().filter((name) => name !== 'c' || verb !== 'patch')).size).toBe(Math.min(written, 2));
     allow();
