@@ -1,6 +1,5 @@
 /** Sends the answer of one exchange: the upstream's bytes unchanged, or an error in the form that is still possible. */
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
-import { BATCH_MS, type BatchedWriter, type WriteBatcher } from '../platform/write-batcher.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
@@ -24,6 +23,40 @@ interface AnswerRequest {
   readonly res: ClientResponse;
   readonly requestId: string;
   readonly dialect: Dialect;
+}
+
+interface BatchedWriter {
+  /** Writes what has been collected. Called once for each `add`. */
+  writeBatch(): void;
+}
+
+const BATCH_MS = 1;
+
+export type WriteBatcher = ReturnType<typeof createWriteBatcher>;
+
+/**
+ * Joins writes that follow each other within a millisecond. The first piece after a pause is written at once; pieces
+ * that follow it closely are collected and go out together, because with many fast streams one system call per piece is
+ * most of what the gateway costs.
+ */
+export function createWriteBatcher() {
+  let queued: BatchedWriter[] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  function writeAll(): void {
+    timer = undefined;
+    const due = queued;
+    queued = [];
+    for (const writer of due) writer.writeBatch();
+  }
+
+  return {
+    /** Calls `writeBatch` of the writer after about a millisecond. */
+    add(writer: BatchedWriter) {
+      queued.push(writer);
+      timer ??= setTimeout(writeAll, BATCH_MS);
+    },
+  };
 }
 
 export class ClientAnswer implements BatchedWriter {

@@ -4,7 +4,7 @@
  */
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
-import { createWriteBatcher } from '../platform/write-batcher.ts';
+import { createWriteBatcher } from './client-answer.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from '../platform/dense-set.ts';

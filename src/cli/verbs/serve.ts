@@ -7,7 +7,7 @@ import type { DestinationStream } from 'pino';
 import { describeExposure } from '../../api/server/decide/host-names.ts';
 import { describeForgery } from '../../auth/decide/decide-access.ts';
 import { createService, type Service } from '../../main.ts';
-import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
+import { loadDemoToolbox } from '../../models/model-sources.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
 import { createJsonLog, createPlainLog, limitRepeats } from '../../platform/log.ts';

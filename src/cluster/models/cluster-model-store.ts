@@ -18,7 +18,7 @@ import {
 } from '../../models/catalogue/catalogue.ts';
 import { parseHubName } from '../../models/decide/parse-model-name.ts';
 import { isInWorkflowsMount } from '../../models/decide/workflows-mount.ts';
-import { loadDemoToolbox } from '../../models/demo-toolbox.ts';
+import { loadDemoToolbox } from '../../models/model-sources.ts';
 import { createPulls } from '../../models/pulls.ts';
 import type { DirectoryModelStore, ListedModel } from '../../models/store.ts';
 import { createClusterSources, type ClusterSourcesOptions } from './cluster-sources.ts';

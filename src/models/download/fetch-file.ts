@@ -6,13 +6,12 @@ import { ok, fail, type Result } from '../../schema/words/failure.ts';
 import { verifyUnpacked } from '../archive/file-list.ts';
 import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
 import { failUnlessWritable, storageFailure } from './disk-room.ts';
-import type { ModelSources } from '../model-sources.ts';
+import { loadDemoToolbox, type ModelSources } from '../model-sources.ts';
 import type { PullLimits, PullFile } from './pull-file.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { createPartFiles, type PartFiles } from './take-over-part.ts';
 import { isFileWith } from './verify-hash.ts';
 import type { ModelId } from '../../schema/words/names.ts';
-import { loadDemoToolbox } from '../demo-toolbox.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 
 export interface FetchOptions {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { gguf as parseIndependently } from '@huggingface/gguf';
 import { DEMO_CATALOGUE } from '../../../src/models/catalogue/catalogue.ts';
-import { loadDemoToolbox } from '../../../src/models/demo-toolbox.ts';
+import { loadDemoToolbox } from '../../../src/models/model-sources.ts';
 import { encodeSentenceModel } from '../../../toolboxes/demo/demo-chat.ts';
 import { DEMO_MODEL_IDS, DEMO_SENTENCES, encodeDemoModel, writeDemoModels } from '../../../toolboxes/demo/demo-models.ts';
 
