@@ -24,8 +24,11 @@ export const LOOKS = [
   { theme: 'dark', width: 360, height: 740 },
 ] as const satisfies readonly VisitOptions[];
 
-/** Chromium logs each response with an error status; the page handles them. */
-const ANSWERED = /Failed to load resource: the server responded with a status of 4\d\d/;
+/**
+ * Chromium logs each response with an error status, and each request that it ends because an interface of the machine came or went, such as
+ * that of a container. The page handles both.
+ */
+const ANSWERED = /Failed to load resource: (?:the server responded with a status of 4\d\d|net::ERR_NETWORK_CHANGED)/;
 const ANSWERED_OR_FAILED = /Failed to load resource: the server responded with a status of 4\d\d|ERR_/;
 
 type Visit = (url: string, options?: VisitOptions) => Promise<Page>;
