@@ -213,8 +213,8 @@ describeWithCluster('Scaling a slot', () => {
     const gateway = await firstGateway();
     await boardHas(gateway, 3);
     const clients = startClients(svc.url, 'primary', 3, 150);
-    // One for each pod, longer than it takes to remove pods.
-    const long = sessionsOf(pods, 3).map((session) => startStream(gateway, 'primary', 3000, session));
+    // One for each pod, longer than it takes to remove pods. If one pod has too much to do, another one takes two, which fit into its context.
+    const long = sessionsOf(pods, 3).map((session) => startStream(gateway, 'primary', 1600, session));
     await eventually(
       'each pod processes a request',
       async () => working(pods),
