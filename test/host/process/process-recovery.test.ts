@@ -213,6 +213,7 @@ describe('The process runtime, after a loss,', () => {
     async (detached) => {
       const { parent, child } = await startParent(detached);
       process.kill(parent, 'SIGKILL');
+      await eventually('the end of the server', async () => (isThere(parent) ? undefined : true));
       await rm(join(stateDir, 'run'), { recursive: true });
       const next = open();
       expect(await observed(next)).toEqual([]);
