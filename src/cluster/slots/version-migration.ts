@@ -36,6 +36,8 @@ export function createVersionMigration({ api, leadership, clock, log }: VersionM
   /** Returns in how many milliseconds to look again. */
   async function look(term: AbortSignal): Promise<Result<number>> {
     const found = await api.get(DEFINITIONS, DEFINITION.name, term);
+    // An API server of its own can serve slots without a definition.
+    if (!found.ok && found.failure.reason === 'NotFound') return ok(CHECK_EVERY_MS);
     if (!found.ok) return found.failure.reason === 'Forbidden' ? unwatched(found.failure) : found;
     migration = decideMigration(found.value, migration, clock.now());
     if (migration === undefined) return ok(CHECK_EVERY_MS);

@@ -106,6 +106,15 @@ describe('createVersionMigration()', () => {
     await recorded('v1beta1');
   });
 
+  test('asks for a definition that is not there no more often than for one that is, and says nothing', async () => {
+    const message = 'customresourcedefinitions.apiextensions.k8s.io "x" not found';
+    fake.faults.answer({ verb: 'get', resource: DEFINITIONS.plural }, { status: 404, reason: 'NotFound', message });
+    await start();
+    // More often than failures are tolerated without a warning.
+    await looked(7);
+    expect(lines).toEqual([]);
+  });
+
   test('reads more slots than one page has', async () => {
     for (let index = 0; index < 600; index++) fake.put(SLOT_SPECS, 'demo', { metadata: { name: `s${index}` }, spec });
     install(fake, NEW);
