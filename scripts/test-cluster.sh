@@ -54,4 +54,4 @@ until kubectl get slots --all-namespaces >/dev/null 2>&1; do sleep 0.5; done
 
 [ $# -gt 0 ] || set -- test/live-cluster
 # --forceExit: a failed suite may leave connections open, which would otherwise block the results of the others.
-exec bash scripts/run-jest.sh --runInBand "$@"
+exec bash scripts/run-jest.sh --runInBand --forceExit "$@"
