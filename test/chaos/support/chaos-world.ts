@@ -52,9 +52,10 @@ export async function openChaosWorld(runtime: ChaosRuntime, environment: Readonl
     serverOf,
     async signal(slot, signal) {
       let pid: number | undefined;
-      await eventually(`a server answers for "${slot}"`, async () => (pid = await serverOf(slot)) !== undefined, SETTLED_WITHIN_MS);
+      // The service may still name one that was killed a moment ago.
+      const isSent = async (): Promise<boolean> => (pid = await serverOf(slot)) !== undefined && send(pid, signal);
+      await eventually(`a server answers for "${slot}"`, isSent, SETTLED_WITHIN_MS);
       if (pid === undefined) throw new Error('No server');
-      process.kill(pid, signal);
       return pid;
     },
     async replaced(slot, server) {
@@ -91,6 +92,16 @@ const podman = async (...args: readonly string[]): Promise<string> => (await run
 async function servedBy({ url }: Service, slot: string): Promise<string | undefined> {
   const { text }: { text: string } = JSON.parse(await (await fetch(`${url}/api/slots/${slot}/explain`)).text());
   return /served by "([^"]+)"/.exec(text)?.[1];
+}
+
+/** False if there is no such process. */
+function send(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
 }
 
 async function containerServer(id: string): Promise<number> {
