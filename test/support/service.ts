@@ -165,7 +165,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     async dispose() {
       if (child === undefined) await start();
       await kill('SIGTERM');
-      await rm(dir, { recursive: true, force: true });
+      // A program that a killed service had started, such as npm, may still write.
+      await rm(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
     },
   };
   await start();

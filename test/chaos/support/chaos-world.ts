@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { codeOf } from '../../../src/platform/error-text.ts';
 import { eventually } from '../../support/eventually.ts';
 import { GGUF_TOOLBOX, PODMAN } from '../../support/require/require-podman.ts';
 import { isAnswering, startService, type Service } from '../../support/service.ts';
@@ -99,7 +100,7 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    if (codeOf(error) === 'ESRCH') return false;
     throw error;
   }
 }
