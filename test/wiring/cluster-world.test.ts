@@ -91,7 +91,8 @@ describe('createClusterWorld()', () => {
       fake.faults.requests
         .filter(({ resource }) => resource === DEFINITIONS.plural)
         .map(({ verb, authorization }) => `${verb} ${authorization}`);
-    await eventually('two looks', () => readers().length > 1);
+    await eventually('a look', () => readers().length > 0);
+    await eventually('the second watches', () => kindsOf('pod-b').length >= OF_EVERYONE.length);
     expect(new Set(readers())).toEqual(new Set(['get Bearer pod-a']));
   });
 
