@@ -92,7 +92,9 @@ describe('createClusterWorld()', () => {
         .filter(({ resource }) => resource === DEFINITIONS.plural)
         .map(({ verb, authorization }) => `${verb} ${authorization}`);
     await eventually('a look', () => readers().length > 0);
+    // The second would look at its start, in the moment after its watches have begun.
     await eventually('the second watches', () => kindsOf('pod-b').length >= OF_EVERYONE.length);
+    await new Promise((resolve) => setTimeout(resolve, 500));
     expect(new Set(readers())).toEqual(new Set(['get Bearer pod-a']));
   });
 
