@@ -2,7 +2,8 @@
 # Runs the suites that need a Kubernetes cluster (test/live-cluster) against the cluster of KUBECONFIG: builds the images, loads them into its nodes and
 # installs the CustomResourceDefinition. Passes its arguments to jest.
 #   SVC_TEST_CLUSTER          a tool that controls the cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (default:
-#                             kubectl apply); suites that stop the API server need "api-stop", "api-start" and "compact"
+#                             kubectl apply); suites that stop the API server need "api-stop", "api-start" and "compact";
+#                             test/operator also needs "crd-delete NAME"
 #   SVC_TEST_HELM             a program that renders charts like "helm template" (default: helm on the PATH)
 #   SVC_TEST_REQUIRE=cluster  fail if there is no cluster, instead of skipping the suites
 set -euo pipefail

@@ -15,6 +15,8 @@ fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH
               fast-path 0 runs them once, without the fast path
 headers     300,000 damaged headers of GGUF files of each kind (13 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
+operator    An operator's hour in the cluster of KUBECONFIG: edits, drain, kills, outage, upgrade, definition (15 min)
+              SVC_TEST_PHASE_S sets the length of each phase in seconds (default: 60)
 pulls       A download of 500 MB that is killed 200 times
 simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are fresh (3 min)
               SVC_TEST_SCALE=10 runs 100,000 (30 min)
@@ -67,6 +69,7 @@ chaos) bash scripts/test-chaos.sh "$@" ;;
 fast-path) fast_path "$@" ;;
 headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
+operator) bash scripts/test-cluster.sh test/operator "$@" ;;
 pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/download/killed-pull "$@" ;;
 simulation) simulation "$@" ;;
 speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;

@@ -98,7 +98,8 @@ export interface Stream {
 
 /** Requests this many tokens from `demo-clock`, which never stops on its own. `session`: the name of its conversation. */
 export function startStream(url: string, model: string, tokens: number, session?: string): Stream {
-  return { failure: readStream(url, model, tokens, session).catch((error: unknown) => String(error)) };
+  const told = (error: unknown): string => `${String(error)}: ${String(Object(error)['cause'])}`;
+  return { failure: readStream(url, model, tokens, session).catch(told) };
 }
 
 export interface Loop {

@@ -30,10 +30,16 @@ export async function compactStore(): Promise<void> {
   await run('compact');
 }
 
-async function run(verb: 'api-stop' | 'api-start' | 'compact'): Promise<void> {
+/** Installs the CustomResourceDefinition of a file. */
+export const crdInstall = async (file: string): Promise<void> => run('crd', file);
+
+/** Deletes a CustomResourceDefinition, and with it all its objects. */
+export const crdDelete = async (name: string): Promise<void> => run('crd-delete', name);
+
+async function run(verb: 'api-stop' | 'api-start' | 'compact' | 'crd' | 'crd-delete', ...args: readonly string[]): Promise<void> {
   // The servers that the tool starts keep its output open, so the end of the output is not awaited.
   await new Promise<void>((resolve, reject) => {
-    const child = execFile(TOOL, [verb], { timeout: 120_000 });
+    const child = execFile(TOOL, [verb, ...args], { timeout: 120_000 });
     child.once('error', reject);
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`"${TOOL} ${verb}" exited with code ${code}`))));
   });
