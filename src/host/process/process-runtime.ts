@@ -12,22 +12,15 @@ import { messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
 import { addWake } from '../../platform/clock.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
-import { findMarked, markOf } from './process-table.ts';
-import {
-  childEnv,
-  createProcessMonitor,
-  createProcessSystem,
-  KILL_WAIT_MS,
-  type ProcessMonitor,
-  type ProcessSystem,
-} from './process-monitor.ts';
+import { aborted, createLauncher, isOf, type LauncherDeps } from './process-launcher.ts';
+import { findMarked } from './process-table.ts';
+import { createProcessMonitor, createProcessSystem, KILL_WAIT_MS, type ProcessMonitor, type ProcessSystem } from './process-monitor.ts';
 import { createProcessRecords, isSafeName, type ProcessRecord, type ProcessRecords } from './process-records.ts';
 
 export interface ProcessRuntimeOptions {
   /** Absolute; contains `run/` and `logs/`. */
   readonly stateDir: string;
-  /** Resolves to the path and leading arguments of a program, which may be installed first. */
-  readonly resolveProgram: (name: string, signal: AbortSignal) => Promise<Result<readonly string[]>>;
+  readonly resolveProgram: LauncherDeps['resolveProgram'];
   /** Default: device memory is unknown. */
   readonly deviceMemory?: ReadDeviceMemory;
   /** Children inherit `PATH`, `HOME`, `LANG` and `TMPDIR` of it. */
@@ -49,50 +42,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   /** Servers found running without a record, or with that of another process. */
   const strays = new Map<WorkloadId, ProcessRecord>();
   let searched = false;
-  const start = async (workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
-    const { name, slot, revision, generation, port } = workload;
-    const [programName, ...args] = workload.argv;
-    // A missing state directory must not be created again, and nothing may run without a record.
-    if ((await system.files.identity(stateDir)) === undefined) throw new Error(`"${stateDir}" does not exist`);
-    const program = await resolveProgram(programName, signal);
-    if (!program.ok) return program;
-    const free = await system.checkPortFree(port.host);
-    if (!free.ok) return free;
-    if (signal.aborted) return aborted(name);
-    const command = [...program.value, ...args];
-    const about = {
-      name,
-      slot,
-      revision,
-      generation,
-      port,
-      startedAt: system.wallNow(),
-      argv: [programName, ...args] satisfies ProcessRecord['argv'],
-      program: [...program.value],
-      env: { ...workload.env },
-    };
-    const bootId = await system.table.bootId();
-    const environment = childEnv(env, { ...workload.env, ...markOf(stateDir, about) });
-    const launched = await logs.withFile(name, (log) => system.launch(command, environment, log));
-    if ('error' in launched) return fail('retry', 'StartFailed', `The process of "${name}" could not be started: ${launched.error}`);
-    const { pid } = launched;
-    try {
-      const identity = await system.table.read(pid);
-      if (identity === undefined) throw new Error('it ended before it was recorded');
-      const record: ProcessRecord = { ...about, pid, start: identity.start, bootId };
-      monitor.adopt(launched, record, wakeAll);
-      await records.write(record);
-      if (signal.aborted) throw new Error('it was cancelled');
-      launched.go();
-      return ok(processId(record));
-    } catch (error) {
-      launched.drop();
-      await records.remove(name).catch(() => undefined);
-      if (signal.aborted) return aborted(name);
-      throw error;
-    }
-  };
-
+  const launcher = createLauncher({ stateDir, resolveProgram, env, system, records, logs, monitor, onExit: wakeAll });
   /** Records running servers whose records were lost, and kills what servers without a record left behind. */
   const adoptLost = async (): Promise<void> => {
     const marked = (await search()) ?? [];
@@ -109,7 +59,8 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     const { name } = workload;
     if (signal.aborted) return aborted(name);
     let present = await records.read(name);
-    if (present === undefined || !(await monitor.isAlive(present))) {
+    if (present !== undefined) await launcher.removeUnused(present);
+    if (present === undefined || launcher.isUnused(present) || !(await monitor.isAlive(present))) {
       // Nothing starts beside a server that lost its record.
       await adoptLost();
       present = await records.read(name);
@@ -122,7 +73,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
       if (!(await monitor.endDescendants(each))) return fail('retry', 'NameTaken', `Processes of "${name}" do not exit; retrying`);
       monitor.forget(processId(each));
     }
-    return start(workload, signal);
+    return launcher.start(workload, signal);
   };
 
   const recordOf = async (id: WorkloadId): Promise<ProcessRecord | undefined> => {
@@ -156,6 +107,10 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
     const recorded = searches ? (await records.readAll()).records : found;
     for (const record of recorded) strays.delete(processId(record));
     const workloads = await inTurns([...recorded, ...strays.values()], async (record) => {
+      if (launcher.isUnused(record)) {
+        void lock(record.name, async () => await launcher.removeUnused(record)).catch(() => undefined);
+        return [];
+      }
       if (stopping.has(processId(record))) return [observedProcess(record, { phase: 'stopping' })];
       if (record.exit !== undefined || !(await monitor.isOfEarlierBoot(record))) return [await monitor.observe(record)];
       await records.remove(record.name).catch(() => undefined);
@@ -196,8 +151,6 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   };
 }
 
-const isOf = (id: WorkloadId, record: ProcessRecord | undefined): boolean => record !== undefined && processId(record) === id;
-
 /** Kills processes whose server is neither running nor recorded. Returns whether there were any. */
 async function killOrphans(
   marked: NonNullable<Awaited<ReturnType<typeof findMarked>>>,
@@ -230,8 +183,6 @@ async function endProcess(
   }
   return (await monitor.endDescendants(record)) ? ok(undefined) : stuck();
 }
-
-const aborted = (name: string): Result<never> => fail('retry', 'Aborted', `The action on "${name}" was cancelled`);
 
 /** Errors such as a full disk or missing descriptors are expected failures. */
 async function attempt<T>(reason: Reason, work: () => Promise<Result<T>>): Promise<Result<T>> {

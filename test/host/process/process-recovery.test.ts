@@ -160,6 +160,26 @@ describe('The process runtime, after a loss,', () => {
     expect(await readdir(stateDir)).not.toContain('logs');
   });
 
+  test('a launcher that never became a server is no server that ended, also where its record cannot be removed', async () => {
+    const { files, ...system } = createProcessSystem();
+    let disk: 'broken' | 'whole' = 'broken';
+    const whenWhole = (): void => expect(disk).toBe('whole');
+    const write: typeof files.write = async (...given) => await files.write(...given).then(whenWhole);
+    const remove: typeof files.remove = async (path) => (whenWhole(), await files.remove(path));
+    const failing = createProcessRuntime({
+      stateDir,
+      env: {},
+      resolveProgram: program,
+      system: { ...system, files: { ...files, write, remove } },
+    });
+    expect(await failing.apply(workload, signal())).toMatchObject({ ok: false, failure: { reason: 'StartFailed' } });
+    const { pid } = await record();
+    await eventually('the end of the launcher', async () => (isThere(pid) ? undefined : true));
+    expect(await observed(failing)).toEqual([]);
+    disk = 'whole';
+    await eventually('no record', async () => (await observed(failing), (await readdir(join(stateDir, 'run'))).length === 0 || undefined));
+  });
+
   /** A server whose controller was killed, with a child in its group, or in one of its own, that inherits its environment. */
   const startParent = async (detached: boolean): Promise<{ readonly id: WorkloadId; readonly parent: number; readonly child: number }> => {
     const file = join(stateDir, 'parent.mjs');
