@@ -3,8 +3,8 @@ import type { Endpoint } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
-import type { Roles } from '../rules/assign-roles.ts';
-import { joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
+import type { Draining, Roles } from '../rules/assign-roles.ts';
+import { drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
 /** The interval of the probes of a workload that passes. */
 const LIVENESS_MS = 10_000;
@@ -21,9 +21,16 @@ const LIVENESS_SLACK_OF_PODS_MS = 20_000;
 
 export function planProbes(view: SlotView, roles: Roles): TimedActions {
   const kept = [roles.serving, roles.starting, roles.unprobed].filter((workload) => workload !== undefined);
-  // What a follower takes to be faulty may answer the leader, so it is probed until it is gone.
-  const draining = view.leads ? [] : roles.draining.flatMap(({ workload }) => (workload.alive ? workload : []));
+  const draining = roles.draining.flatMap((each) => (each.workload.alive && isProbed(each, view) ? each.workload : []));
   return joinTimed([...kept, ...draining].map((workload) => planProbe(workload, view, workload === roles.unprobed)));
+}
+
+/**
+ * What a follower takes to be faulty may answer the leader, so it is probed until it is gone. The leader waits for
+ * requests only while their server is alive: a frozen one would keep its memory for ever.
+ */
+function isProbed({ workload, because }: Draining, { leads }: SlotView): boolean {
+  return !leads || (drainsWithoutLimit(because) && workload.inFlight > 0);
 }
 
 /** Pause between attempts while a workload warms up: a twentieth of its age, 5 ms to 1 s. */

@@ -67,13 +67,15 @@ function isBeingChanged(workload: WorkloadView, view: SlotView): boolean {
   return isUpdated || isBeingApplied(workload, view) || workload.crashNoteUnderWay;
 }
 
+/** Memory that others need is not worth an answer that has begun. */
+export const drainsWithoutLimit = ({ reason }: Finding): boolean => reason === 'InsufficientMemory';
+
 function planStop({ workload, because, failure }: Draining, drainMs: number, now: number): TimedActions {
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
   const silent = isSilent(workload, now);
-  // Memory that others need is not worth an answer that has begun.
-  const patienceMs = because.reason === 'InsufficientMemory' ? Number.POSITIVE_INFINITY : drainMs;
+  const patienceMs = drainsWithoutLimit(because) ? Number.POSITIVE_INFINITY : drainMs;
   const drainedAt = exited || silent || inFlight === 0 ? now : (known.drainingSince ?? now) + patienceMs;
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
