@@ -63,9 +63,13 @@ export function findSubject(view: SlotView, { serving, starting, draining }: Sub
   return staying.find(({ fact }) => fact.phase === 'running') ?? starting ?? staying[0];
 }
 
-/** Nothing answers, and what did is draining: to make room, or for a fault that a late probe may still disprove. */
+/**
+ * Nothing answers, and what did is leaving: to make room, for a fault that a late probe may still disprove, or with a
+ * stop that is under way and may fail.
+ */
 function isLeft(view: SlotView, roles: Subjects): boolean {
   if (roles.draining.some(({ because }) => because.reason === 'RoomNeeded')) return true;
-  if (roles.draining.length === 0 || findSubject(view, roles)?.fact.phase === 'running') return false;
-  return roles.draining.some(({ workload }) => workload.alive && workload.fact.phase === 'running');
+  if (findSubject(view, roles)?.fact.phase === 'running') return false;
+  const running = view.workloads.filter(({ fact }) => fact.phase === 'running');
+  return running.some((workload) => workload.stopUnderWay || roles.draining.some((each) => each.workload === workload));
 }

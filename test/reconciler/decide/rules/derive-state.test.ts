@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { deriveState, type StateFacts } from '../../../../src/reconciler/decide/rules/derive-state.ts';
+import { gather } from '../../../../src/reconciler/decide/facts/gather.ts';
+import { slotFactsOf } from '../../../../src/reconciler/decide/facts/slot-facts.ts';
+import { viewSlot } from '../../../../src/reconciler/decide/facts/view.ts';
+import { assignRoles } from '../../../../src/reconciler/decide/rules/assign-roles.ts';
+import { deriveState, stateFactsOf, type StateFacts } from '../../../../src/reconciler/decide/rules/derive-state.ts';
 import type { SlotState } from '../../../../src/schema/status/slot-status.ts';
+import { WorkloadId } from '../../../../src/schema/words/names.ts';
+import { factsOf, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 const WORKLOADS = ['none', 'created', 'running', 'draining'] as const;
 const FLAGS = ['fetching', 'passing', 'inFlight', 'served', 'applying', 'pulling'] as const;
@@ -51,4 +57,37 @@ describe('deriveState()', () => {
     const running = ALL.filter(({ workload, passing }) => workload === 'running' && !passing);
     expect(new Set(running.map(deriveState))).toEqual(new Set(['warming']));
   });
+});
+
+describe('the workload that represents a slot', () => {
+  const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
+  const next = { id: 'w1', name: 'svc-slot-primary--next', port: 18_081, probe: 'none' } as const;
+
+  /** While the stop of `w0` is under way. */
+  const representedBy = (scene: Scene): StateFacts['workload'] => {
+    const { desired, observed, slot } = factsOf(scene);
+    const workload = WorkloadId.parse('w0');
+    const args = { slot: PRIMARY, workload, graceMs: 0, abort: false, failure: undefined };
+    const action = { name: 'stop', slot: PRIMARY, because: { reason: 'RoomNeeded', message: '' }, args } as const;
+    const running = new Map([[`stop:${workload}`, { action, startedAt: NOW }]]);
+    const view = viewSlot(slotFactsOf(slot, gather(desired, { ...observed, running }, NOW)), NOW);
+    const roles = assignRoles(view, { unwanted: undefined, startable: true, fitsNow: true, fitsBeside: true });
+    return stateFactsOf(view, roles).workload;
+  };
+
+  test.each<readonly [string, Scene, StateFacts['workload']]>([
+    ['drains until its stop, which may fail, has ended', { workloads: [old, { ...next, phase: 'created' }] }, 'draining'],
+    ['also where nothing follows it', { workloads: [old] }, 'draining'],
+    ['is the next one once that runs', { workloads: [old, next] }, 'running'],
+    [
+      'is the next one once this one has ended',
+      {
+        workloads: [
+          { ...old, phase: 'exited' },
+          { ...next, phase: 'created' },
+        ],
+      },
+      'created',
+    ],
+  ])('%s', (_sentence, scene, expected) => expect(representedBy(scene)).toBe(expected));
 });
