@@ -67,7 +67,14 @@ export function assignRoles(view: SlotView, rules: RoleRules): Roles {
   // The next pass knows what failed in this one; until then nothing new is started.
   const startable = rules.startable && faulty.every(({ failure }) => failure === undefined);
   const roles = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
-  return { ...roles, draining: [...faulty, ...roles.draining] };
+  return { ...roles, draining: [...faulty, ...countOneRepair(roles.draining)] };
+}
+
+/** However many workloads were altered, replacing them is one repair of the slot. */
+function countOneRepair(draining: readonly Draining[]): readonly Draining[] {
+  const isRepair = ({ failure }: Draining): boolean => failure?.kind === 'drift';
+  const first = draining.findIndex(isRepair);
+  return draining.map((each, index) => (isRepair(each) && index > first ? { ...each, failure: undefined } : each));
 }
 
 const NO_ROLES: Roles = { serving: undefined, starting: undefined, unprobed: undefined, draining: [], start: false, waitsFor: undefined };

@@ -72,6 +72,16 @@ const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
     {},
     'serves w1, drains w0 (WorkloadAltered counts)',
   ],
+  'two altered ones are replaced, which counts as one repair': [
+    {
+      workloads: [
+        { ...old, revision: 'current', probe: 'loading', altered: { argv: ['x'] } },
+        { ...loading, altered: { argv: ['x'] } },
+      ],
+    },
+    {},
+    'drains w0 (WorkloadAltered counts), drains w1 (WorkloadAltered), waits (WorkloadsLeaving)',
+  ],
   'pods: the old one makes room for one that cannot be scheduled': [
     { traits: pods, workloads: [old, pending] },
     {},
