@@ -21,14 +21,19 @@ export interface Recorded {
 /** `before`: what was recorded of the same slot last, whose times are kept. `wallNow`: Unix milliseconds. */
 export function recordFailures(failures: readonly Attempt[], before: readonly Recorded[], wallNow: number): readonly Recorded[] {
   const own = before.filter(({ attempt }) => attempt.recordedAt === undefined);
-  const times = new Map(own.map(({ attempt, failure }) => [attempt.at, failure.at]));
+  const times = new Map(own.map(({ attempt, failure }) => [identify(attempt), failure.at]));
   const counted = failures.flatMap((attempt): readonly Recorded[] => {
     const kind = CRASH_KINDS.find((each) => each === attempt.kind);
     const { reason, message } = attempt.failure;
-    const at = attempt.recordedAt ?? times.get(attempt.at) ?? wallNow;
+    const at = attempt.recordedAt ?? times.get(identify(attempt)) ?? wallNow;
     return kind === undefined ? [] : [{ attempt, failure: { at, kind, reason, message: message.slice(0, LONGEST_MESSAGE) } }];
   });
   return counted.slice(-MOST_RECORDED);
+}
+
+/** A slot may fail several times at one moment. */
+function identify({ at, kind, workload, failure }: Attempt): string {
+  return [at, kind, workload, failure.message].join(' ');
 }
 
 /** Failures that still count: of the same object with the same spec, at any scale. Times on the clock of `now`. */

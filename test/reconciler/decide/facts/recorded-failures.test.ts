@@ -34,13 +34,14 @@ describe('recordFailures()', () => {
   test('records each of several failures that happened at the same time', () => {
     const recalled = [7, 8, 9].map((recordedAt) => ({ ...attempt(1), recordedAt }));
     const first = recordFailures([...recalled, attempt(1), attempt(1, 'probe')], [], NOW);
-    const second = recordFailures([...recalled, attempt(1), attempt(1, 'probe')], first, NOW + 500);
+    const second = recordFailures([...recalled, attempt(1), attempt(1, 'probe'), attempt(1, 'start-timeout')], first, NOW + 500);
     expect(second.map(({ failure }) => [failure.kind, failure.at])).toEqual([
       ['crash', 7],
       ['crash', 8],
       ['crash', 9],
       ['crash', NOW],
       ['probe', NOW],
+      ['start-timeout', NOW + 500],
     ]);
   });
 
