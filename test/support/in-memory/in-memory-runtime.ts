@@ -125,17 +125,23 @@ export function createInMemoryRuntime({ clock, traits, behaviour = {} }: InMemor
     changed();
     return id;
   };
+  /** A workload that ended listens no longer, and keeps its port for the next time. */
+  const findTaken = (port: number): Result<never> | undefined => {
+    const held = kept.values().some(({ facts, workload }) => facts.phase !== 'exited' && workload.port.host === port);
+    return held || foreignPorts.has(port) ? fail('retry', 'PortTaken', `Use another port: ${port} is taken`) : undefined;
+  };
   const refuse = (workload: Workload): Result<WorkloadId> | undefined => {
     const { name, revision, image, port } = workload;
     const same = kept.values().find(({ facts }) => facts.name === name);
     if (same !== undefined) {
       if (same.facts.revision !== revision) return fail('retry', 'NameTaken', `Remove "${name}" first: it is of another revision`);
-      if (same.facts.phase === 'exited') change(same.facts.id, runningFrom(same.workload, clock.wallNow()));
-      return ok(same.facts.id);
+      if (same.facts.phase !== 'exited') return ok(same.facts.id);
+      const taken = findTaken(same.workload.port.host);
+      if (taken === undefined) change(same.facts.id, runningFrom(same.workload, clock.wallNow()));
+      return taken ?? ok(same.facts.id);
     }
     if (image !== undefined && !images.has(image.reference)) return fail('retry', 'ImageMissing', `Pull image "${image.reference}" first`);
-    const held = kept.values().some(({ facts, workload: other }) => facts.phase !== 'exited' && other.port.host === port.host);
-    return held || foreignPorts.has(port.host) ? fail('retry', 'PortTaken', `Use another port: ${port.host} is taken`) : undefined;
+    return findTaken(port.host);
   };
 
   const exit: InMemoryRuntime['exit'] = (id, { code = 1, outOfMemory = false } = {}) => {

@@ -144,11 +144,14 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       expect(await mine()).toEqual([]);
     });
 
-    test('starts an exited workload again if it is applied', async () => {
+    test('starts an exited workload again if it is applied, once its port is free', async () => {
       await apply(workload);
       await ready();
       await world.exit(await inPhase('running'), 3);
       await ended();
+      const release = await world.occupy?.(port);
+      if (release) expect(await runtime.apply(workload, ends.signal)).toMatchObject({ ok: false, failure: { reason: 'PortTaken' } });
+      await release?.();
       const again = await eventually('it starts again', async () => {
         const applied = await runtime.apply(workload, ends.signal);
         return applied.ok ? applied.value : undefined;
@@ -191,10 +194,8 @@ export function describeRuntimeContract(name: string, createWorld: () => Promise
       if (world.occupy === undefined) return expect(pods).toBe(true);
       const release = await world.occupy(port);
       const applied = await runtime.apply(workload, ends.signal);
-      expect(applied).toMatchObject({
-        ok: false,
-        failure: { kind: 'retry', reason: 'PortTaken', message: expect.stringContaining(String(port)) },
-      });
+      const message = expect.stringContaining(String(port));
+      expect(applied).toMatchObject({ ok: false, failure: { kind: 'retry', reason: 'PortTaken', message } });
       expect(await mine()).toEqual([]);
       await release();
       await apply(workload);
