@@ -51,7 +51,10 @@ function canAllHaveMemory({ desired, bySlot, observed, templateOf }: Case): bool
   for (const [name, slot] of desired.slots) {
     const template = templateOf(slot);
     if (template === undefined) return false;
-    const held = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin?.memory[HOST] ?? 0);
+    const origins = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin);
+    // An edit may ask for less than the start that is under way.
+    for (const { action } of observed.running.values()) if (isStart(action) && action.slot === name) origins.push(action.args.origin);
+    const held = origins.map((origin) => origin?.memory[HOST] ?? 0);
     const { host = 0, mapped = 0 } = observed.measured?.get(name)?.memory ?? {};
     if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes ?? 0, host + mapped, ...held);
   }

@@ -140,6 +140,13 @@ describe('inspect()', () => {
     expect(objections.map(({ message }) => message)).toContain('Stops "w1" of slot "primary", which is wanted, current and passing');
   });
 
+  test.each([[1000], [2000]])('knows what a start under way will hold, whatever its slot asks for since then: %s B', (modelBytes) => {
+    const { desired, observed } = factsOf({ budgetBytes: 1500, workloads: [{ id: 'w1' }] });
+    const running = new Map(doing({ modelBytes }).map((action) => ['apply:primary', { action, startedAt: NOW }]));
+    const objections = inspect(stoppedQuietly(plan(desired, observed, NOW)), desired, { ...observed, running }, NOW);
+    expect(objections.some(({ message }) => message.endsWith('wanted, current and passing'))).toBe(modelBytes === 1000);
+  });
+
   test('rejects a start for which there is no memory, counting all that runs', () => {
     expect(wrong({ budgetBytes: 1000 }, (made) => made)).toBe('');
     const start = doing({});
