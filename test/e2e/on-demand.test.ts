@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
-import { chatText, isAnswering, pause, startService, type Service, type SlotView } from '../support/service.ts';
+import { chatText, isAnswering, pause, servingProcess, startService, type Service, type SlotView } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
 
@@ -18,14 +18,8 @@ describe('A slot as a process', () => {
 
   const offline = () => service.until('primary', 'offline', (seen) => seen?.status.state === 'offline');
 
-  /** `svcctl explain` names the workload that answers as `<name>:<pid>:<start>`. */
-  const servingProcess = async (): Promise<number | undefined> => {
-    const { text }: { text: string } = JSON.parse(await (await fetch(`${service.url}/api/slots/primary/explain`)).text());
-    const pid = /served by "svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1];
-    return pid === undefined ? undefined : Number(pid);
-  };
   const answeringProcess = async (): Promise<number> => {
-    const pid = await servingProcess();
+    const pid = await servingProcess(service);
     if (pid === undefined) throw new Error('No process answers');
     return pid;
   };
@@ -130,11 +124,12 @@ describe('A slot as a process', () => {
     const before = await answeringProcess();
     await service.save('primary', slotOf('demo-owl', 'restarted_at = "2026-01-01T00:00:00Z"'));
     // Until then, the process from before the edit answers, whose crash would not count.
-    await eventually('a new process answers', async () => ![undefined, before].includes(await servingProcess()), 60_000);
+    await eventually('a new process answers', async () => ![undefined, before].includes(await servingProcess(service)), 60_000);
     for (let crashes = 1; crashes <= 5; crashes += 1) {
       await service.until('primary', 'ready', isAnswering);
-      process.kill(await answeringProcess(), 'SIGKILL');
-      await service.until('primary', 'not answering', (seen) => !isAnswering(seen));
+      const pid = await answeringProcess();
+      process.kill(pid, 'SIGKILL');
+      await eventually('the dead process serves no longer', async () => (await servingProcess(service)) !== pid, 60_000);
     }
     await service.until('primary', 'stalled', isStalled);
     // A controller that is killed between publishing a crash and recording it lets the next one count that crash anew.

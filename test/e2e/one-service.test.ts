@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../support/free-port.ts';
 import { eventually } from '../support/eventually.ts';
-import { isAnswering, ownEnvironment, startService, type Service } from '../support/service.ts';
+import { condition, isAnswering, killServer, ownEnvironment, servingProcess, startService, type Service } from '../support/service.ts';
 
 describe('A second service', () => {
   let service: Service;
@@ -16,14 +16,13 @@ describe('A second service', () => {
   afterAll(() => service.dispose(), 60_000);
 
   const processOf = async (): Promise<number> => {
-    const text = await (await fetch(`${service.url}/api/slots/primary/explain`)).text();
-    const pid = Number(/served by ..svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1]);
+    const pid = (await servingProcess(service)) ?? 0;
     expect(pid).toBeGreaterThan(1);
     return pid;
   };
-  const readySince = async (): Promise<string | undefined> => {
-    const text = await (await fetch(`${service.url}/api/slots/primary`)).text();
-    return /"type":"Ready","status":"True".*?"last_transition_at":"([^"]+)"/.exec(text)?.[1];
+  const readySince = async (): Promise<string | null | undefined> => {
+    const { status, last_transition_at: since } = condition(await service.slot('primary'), 'Ready') ?? {};
+    return status === 'True' ? since : undefined;
   };
   const isRunning = (pid: number): boolean => {
     try {
@@ -71,10 +70,7 @@ describe('A second service', () => {
     await service.until('primary', 'ready', isAnswering);
     // To restart the service is no transition of the slot.
     expect([await processOf(), await readySince()]).toEqual(before);
-    const pid = await processOf();
-    process.kill(pid, 'SIGKILL');
-    await service.until('primary', 'not answering', (seen) => !isAnswering(seen));
-    await service.until('primary', 'ready', isAnswering);
+    await killServer(service);
     expect(await readySince()).not.toBe(before[1]);
   }, 90_000);
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { isAnswering, pause, startService, type Service } from '../support/service.ts';
+import { isAnswering, killServer, pause, servingProcess, startService, type Service } from '../support/service.ts';
 
 const HOUR_MS = 3_600_000;
 const slotOf = (model: string) => `backend = "cpu"\nlifecycle.idle_timeout = "30m"\n[model]\ndefault = "${model}"\n`;
@@ -16,10 +16,6 @@ describe('A service whose wall clock is set', () => {
     await writeFile(wallFile(), String(aheadMs));
     // The service reads the file fifty times a second.
     await pause(200);
-  };
-  const processOf = async (): Promise<number> => {
-    const text = await (await fetch(`${service.url}/api/slots/primary/explain`)).text();
-    return Number(/served by ..svc-slot-primary[^:]*:(\d+):/.exec(text)?.[1]);
   };
 
   beforeAll(async () => {
@@ -38,20 +34,18 @@ describe('A service whose wall clock is set', () => {
     await stepTo(-HOUR_MS);
     await service.save('primary', slotOf('demo-fox'));
     await service.until('primary', 'on its new model', (seen) => isAnswering(seen) && seen?.status.model === 'demo-fox', 20_000);
-    const pid = await processOf();
-    process.kill(pid, 'SIGKILL');
-    await service.until('primary', 'not answering', (seen) => !isAnswering(seen), 20_000);
-    await service.until('primary', 'ready again', isAnswering, 20_000);
-    expect(await processOf()).not.toBe(pid);
+    const pid = await servingProcess(service);
+    await killServer(service, 20_000);
+    expect(await servingProcess(service)).not.toBe(pid);
   }, 90_000);
 
   test('set forward by a day: unloads nothing for being idle, and fails nothing for taking long', async () => {
-    const pid = await processOf();
+    const pid = await servingProcess(service);
     await stepTo(24 * HOUR_MS);
     await service.save('embed', slotOf('demo-embed'));
     await service.until('embed', 'ready', isAnswering, 20_000);
     expect(isAnswering(await service.slot('primary'))).toBe(true);
-    expect(await processOf()).toBe(pid);
+    expect(await servingProcess(service)).toBe(pid);
   }, 60_000);
 
   test('set back again: ends when it is told to', async () => {

@@ -7,12 +7,21 @@ import { writeDemoModels, writeDemoSpeech } from '../../toolboxes/demo/demo-mode
 import { EMBEDDED_ENGINE } from '../../src/providers/gguf/gguf-server.ts';
 import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts';
 import { SPEECH_ENGINE } from '../../src/providers/speech/speech-server.ts';
+import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
 
 /** As for `startGateway()` (`npm run test:long -- fast-path`). */
 const FAST_PATH = process.env['SVC_TEST_FAST_PATH'];
 /** `SVC_TEST_WORKERS=4` runs every suite of real services with so many processes (`npm run test:long -- workers`). */
 const WORKERS = process.env['SVC_TEST_WORKERS'];
+
+interface SlotCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly last_transition_at: string | null;
+}
 
 export interface SlotView {
   readonly name: string;
@@ -21,7 +30,7 @@ export interface SlotView {
     readonly model: string;
     readonly restarts: number;
     readonly endpoint?: string;
-    readonly conditions: readonly { readonly type: string; readonly status: string; readonly reason: string; readonly message: string }[];
+    readonly conditions: readonly SlotCondition[];
   };
 }
 
@@ -179,6 +188,27 @@ export function isAnswering(slot: SlotView | undefined): boolean {
 
 export function condition(slot: SlotView | undefined, type: string) {
   return slot?.status.conditions.find((entry) => entry.type === type);
+}
+
+/** The process that answers for a slot, which `explain` names as `<name>:<pid>:<start>`; undefined while none does. */
+export async function servingProcess({ url }: Service, name = 'primary'): Promise<number | undefined> {
+  const { text }: { text: string } = JSON.parse(await (await fetch(`${url}/api/slots/${name}/explain`)).text());
+  const pid = /served by "svc-slot-[^:]*:(\d+):/.exec(text)?.[1];
+  return pid === undefined ? undefined : Number(pid);
+}
+
+/**
+ * Kills the process that answers for the slot, and resolves once another one does. Where that is soon, a poll may miss
+ * that nothing answers; but Ready then has another transition.
+ */
+export async function killServer(service: Service, withinMs = READY_MS): Promise<void> {
+  const before = condition(await service.slot('primary'), 'Ready');
+  const pid = await servingProcess(service);
+  if (pid === undefined) throw new Error('No process answers');
+  process.kill(pid, 'SIGKILL');
+  await eventually('the dead process serves no longer', async () => (await servingProcess(service)) !== pid, withinMs);
+  const after = condition(await service.until('primary', 'ready again', isAnswering, withinMs), 'Ready');
+  if (after?.last_transition_at === before?.last_transition_at) throw new Error(`Ready did not change: ${JSON.stringify(after)}`);
 }
 
 /** The text of a non-streaming chat answer. */
