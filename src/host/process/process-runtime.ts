@@ -43,6 +43,7 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): Runtime {
   const strays = new Map<WorkloadId, ProcessRecord>();
   let searched = false;
   const launcher = createLauncher({ stateDir, resolveProgram, env, system, records, logs, monitor, onExit: wakeAll });
+
   /** Records running servers whose records were lost, and kills what servers without a record left behind. */
   const adoptLost = async (): Promise<void> => {
     const marked = (await search()) ?? [];
