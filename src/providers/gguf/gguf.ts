@@ -4,7 +4,7 @@ import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
-import { serverMemory } from './decide/server-layout.ts';
+import { serverMemory, serverSplits } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
@@ -80,6 +80,7 @@ export const gguf: Provider = {
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
+  splits: (name, spec, model) => serverSplits(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),

@@ -6,11 +6,12 @@ import type { MemoryDemand, Sized } from '../../provider.ts';
 import { numberBytes } from './byte-cursor.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
+import { hostWeights, type Offload } from './host-weights.ts';
 import type { ServerOptions } from './model-role.ts';
 
 export const MIB = 2 ** 20;
 
-export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost' | 'expertsOnHost'> {
+export interface ServerLayout extends Offload, Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost'> {
   readonly context: number;
   readonly parallel: number;
   /** All sequences share the context; otherwise each has an equal part. */
@@ -71,13 +72,16 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   const ofProcess = base + promptCache + checkpoints;
   if (!layout.gpu) return { hostBytes: Math.ceil(ofProcess + weights + cache + compute + projector), deviceBytes: 0 };
   const input = Math.min(model.inputBytes ?? 0, weights);
-  const experts = layout.expertsOnHost ? Math.min(model.expertBytes ?? 0, weights - input) : 0;
+  const { bytes, largestBytes, layerShare, output } = hostWeights(model, weights - input, layout);
+  const left = output ? weights - input : Math.min(bytes, weights - input);
   // Without an output matrix, the device gets a copy of the embedding table.
-  const copied = model.hasOutput === false ? input : 0;
-  const onDevice = layout.cacheOnHost ? 0 : cache;
+  const copied = model.hasOutput === false && !output ? input : 0;
+  const onDevice = layout.cacheOnHost ? 0 : cache * (1 - layerShare);
+  // Both compute, and a device computes long prompts with copies of what the host has.
+  const onBoth = left === 0 ? 0 : compute - inputs;
   return {
-    hostBytes: Math.ceil(ofProcess + input + experts + inputs + cache - onDevice),
-    deviceBytes: Math.ceil(weights - input - experts + copied + onDevice + compute + projector),
+    hostBytes: Math.ceil(ofProcess + input + left + inputs + onBoth + cache - onDevice),
+    deviceBytes: Math.ceil(weights - input - left + copied + onDevice + compute + (left === 0 ? 0 : largestBytes) + projector),
   };
 }
 

@@ -1,8 +1,9 @@
 /** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
-import type { MemoryDemand, Sized } from '../../provider.ts';
+import type { MemoryDemand, MemorySplit, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf, serverOptions } from './model-role.ts';
+import { layersIn } from './host-weights.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
 
 interface ChosenLayout {
@@ -60,6 +61,34 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
 export const serverMemory = (slot: string, spec: SlotSpec, model: Sized<GgufModel>): MemoryDemand =>
   demandOf(model, chooseLayout(slot, spec, model).layout);
 
+/** Experts first: a token needs a few of them, and attention in each layer. */
+export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufModel>): readonly MemorySplit[] {
+  if (spec.model.offload !== 'auto' || !usesGpu(spec) || serverOptions(spec).dividesWeights) return [];
+  const { layout } = chooseLayout(slot, spec, model);
+  const parts = serverParts(model, layout);
+  const layers = layersIn(model);
+  const hasExperts = (model.expertBytes ?? 0) > 0;
+  const splitOf = (expertLayersOnHost: number, gpuLayers: number | undefined, onHost: string): MemorySplit => ({
+    demand: splitMemory(parts, model, { ...layout, expertLayersOnHost, gpuLayers }),
+    env: {
+      ...(gpuLayers === undefined ? {} : { [GPU_LAYERS]: String(gpuLayers) }),
+      ...(expertLayersOnHost === 0 ? {} : { LLAMA_ARG_N_CPU_MOE: String(expertLayersOnHost) }),
+    },
+    onHost,
+  });
+  const counts = Array.from({ length: layers }, (_, index) => index + 1);
+  return [
+    ...(hasExperts ? counts.map((count) => splitOf(count, undefined, `the experts of ${count} of ${layers} layers`)) : []),
+    ...counts.map((count) => {
+      const experts = hasExperts ? ', and all experts' : '';
+      return splitOf(hasExperts ? layers : 0, layers + 1 - count, `${count} of ${layers} layers${experts}`);
+    }),
+  ];
+}
+
+/** Layers on devices, of a server that does not fit with all of them. */
+export const GPU_LAYERS = 'LLAMA_ARG_N_GPU_LAYERS';
+
 function completeLayout(
   { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
   context: number,
@@ -68,8 +97,8 @@ function completeLayout(
   const options = serverOptions(spec);
   const role = roleOf(slot, spec, model);
   const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
-  const { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost } = options;
-  const chosen = { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost };
+  const { keyType, valueType, fullWindows, cacheOnHost, gpuLayers, expertLayersOnHost, overrides } = options;
+  const chosen = { keyType, valueType, fullWindows, cacheOnHost, gpuLayers, expertLayersOnHost, overrides };
   const layout: ServerLayout = {
     ...chosen,
     context,
