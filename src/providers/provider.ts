@@ -188,7 +188,7 @@ export type InferPlan =
   /** Send the body unchanged to this path of the server. `mistakes`: errors of the server that its client made. */
   | { readonly kind: 'forward'; readonly path: string; readonly mistakes?: readonly ClientMistake[] }
   /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
-  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
+  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number; readonly mistakes?: readonly ClientMistake[] }
   | { readonly kind: 'refuse'; readonly message: string };
 
 export interface BackendVerdict {
