@@ -40,7 +40,8 @@ const PROVIDER: Pick<Provider, 'estimateMemory' | 'splits' | 'startCmd'> = {
 /** Each number is a slot: its model's share of all the memory that models may use. */
 const LOADS: readonly (readonly number[])[] = [[0.02], [0.3], [0.55], [0.9], [0.3, 0.3], [0.2, 0.2, 0.2], [0.9, 0.9], [0.5, 0.3, 0.1]];
 
-function worldOf(name: RecordedMachine, shares: readonly number[]): World {
+/** The pools of a machine without slots, and how much a model may take there. */
+function memoryOf(name: RecordedMachine) {
   const hardware = recordedHardware(name);
   const memoryTotalBytes = hardware.memory?.totalBytes;
   const memory = { memoryTotalBytes, memoryAvailableBytes: hardware.memory?.availableBytes };
@@ -54,11 +55,12 @@ function worldOf(name: RecordedMachine, shares: readonly number[]): World {
     found.reduce((sum, { budgetBytes = 0, othersBytes }) => sum + budgetBytes - othersBytes, 0);
   const devices = pools.filter(({ id }) => id !== HOST);
   const isUnified = hardware.devices.every(({ unified }) => unified);
-  const room = roomOf(devices.length > 0 && !isUnified ? devices : pools);
-  const world = createWorld({
-    host: { ...memory, hardware },
-    provider: PROVIDER,
-  });
+  return { hardware, memory, pools, room: roomOf(devices.length > 0 && !isUnified ? devices : pools) };
+}
+
+function worldOf(name: RecordedMachine, shares: readonly number[]): World {
+  const { hardware, memory, room } = memoryOf(name);
+  const world = createWorld({ host: { ...memory, hardware }, provider: PROVIDER });
   shares.forEach((share, index) => {
     world.setModel(`${index}.gguf`, 'present', Math.floor(share * room));
     world.edit(NAMES[index] ?? '', { model: { default: `${index}.gguf` }, load: 'always' });
@@ -131,6 +133,17 @@ describe.each(RECORDED_MACHINES)('on "%s"', (name) => {
     expect(world.runtime.list().filter(({ slot }) => slot === slotName('primary'))).toHaveLength(1);
   });
 
+  test.each([0.02, 0.3, 0.55, 0.9, 0.99, 1.1, 1.5])('"fit" and plan agree about a model of %d of its memory', async (share) => {
+    const world = worldOf(name, [share]);
+    const fit = fitOf(name, Math.floor(share * memoryOf(name).room));
+    await world.clock.advance(60_000);
+    const { status, memory } = world.slot('primary');
+    expect([memory?.admitted === true, memory?.split?.onHost]).toEqual([fit.fits, fit.split?.onHost]);
+    expect(status.state).toBe(fit.fits ? 'ready' : 'offline');
+    if (fit.fits) expect(memory?.placement).toEqual(fit.placement);
+    await expectRest(world);
+  });
+
   /** Devices with a memory of their own, with which a slot computes that names no backend. */
   const { own } = poolsOfBackend(recordedHardware(name), specOn(name).backend);
   const discrete = recordedHardware(name).devices.filter(({ id }) => own.includes(id));
@@ -188,16 +201,14 @@ describe.each(RECORDED_MACHINES)('on "%s"', (name) => {
 
 /** As the management API asks before there is a slot. */
 function fitOf(name: RecordedMachine, sizeBytes: number) {
-  const hardware = recordedHardware(name);
+  const { hardware, pools } = memoryOf(name);
   const model = { id: ModelId.parse('large.gguf'), hostPath: '', sizeBytes };
-  const { totalBytes, availableBytes } = hardware.memory ?? {};
-  const hostBudgetBytes = budgetOf({ SVC_MEMORY_BUDGET: undefined }, totalBytes);
   return findFit({
     spec: specOn(name),
     estimate: (each) => PROVIDER.estimateMemory(slotName('fit'), each, model),
     splits: (each) => PROVIDER.splits?.(slotName('fit'), each, model) ?? [],
     hardware,
-    pools: findPools({ memoryTotalBytes: totalBytes, memoryAvailableBytes: availableBytes, hostBudgetBytes, hardware, used: NO_BYTES }),
+    pools,
     promised: NO_BYTES,
   });
 }

@@ -46,6 +46,7 @@ const DELTAS = {
 export type ResponseStream = ReturnType<typeof createResponseStream>;
 
 export function createResponseStream(asked: AskedResponse, requestId: string, receivedAt: number) {
+  const said = Object.fromEntries(Object.entries(asked).filter(([key, value]) => !UNSAID.has(key) && value !== null));
   const output: object[] = [];
   let item: Item | undefined;
   let sequence = 0;
@@ -100,14 +101,13 @@ export function createResponseStream(asked: AskedResponse, requestId: string, re
 
   function response(state: 'in_progress' | 'completed'): object {
     const status = error !== undefined ? 'failed' : state === 'completed' && finish === 'length' ? 'incomplete' : state;
-    const { input: _input, stream: _stream, ...echoed } = asked;
     return {
       id: `resp_${requestId}`,
       object: 'response',
       created_at: receivedAt,
       model: '',
       ...DEFAULTS,
-      ...echoed,
+      ...said,
       store: false,
       status,
       error: error === undefined ? null : { code: 'server_error', message: error },
@@ -159,6 +159,7 @@ export function createResponseStream(asked: AskedResponse, requestId: string, re
   };
 }
 
+const UNSAID: ReadonlySet<string> = new Set(['input', 'stream']);
 /** Fields that SDKs require, where the request does not say them. */
 const DEFAULTS = {
   background: false,

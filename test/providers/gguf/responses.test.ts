@@ -262,6 +262,21 @@ describe('what cannot be answered', () => {
     });
   });
 
+  test('an answer repeats what was asked, with the defaults of the rest', async () => {
+    const { text } = await respond({ input: 'Hi', temperature: 0.5, metadata: { a: 'b' }, tools: null, instructions: null });
+    expect(JSON.parse(text)).toMatchObject({
+      object: 'response',
+      model: 'toy',
+      temperature: 0.5,
+      metadata: { a: 'b' },
+      tools: [],
+      instructions: null,
+      store: false,
+    });
+    expect(JSON.parse(text)).not.toHaveProperty('input');
+    expect(lastChat()).not.toHaveProperty('metadata');
+  });
+
   test('an answer that was cut says why', async () => {
     expect(JSON.parse((await respond({ input: 'Hi', max_output_tokens: 2 })).text)).toMatchObject({
       status: 'incomplete',

@@ -15,7 +15,7 @@ const Item = z.union([
   z.object({ type: z.literal('reasoning') }),
   z.object({ type: z.literal('message').optional(), role: z.enum(['user', 'assistant', 'system', 'developer']), content: Content }),
 ]);
-const Tool = z.object({ type: z.literal('function'), name: z.string(), description: z.string().nullish(), parameters: z.unknown() });
+const Tool = z.looseObject({ type: z.literal('function'), name: z.string() });
 const Choice = z.union([z.enum(['auto', 'none', 'required']), z.object({ type: z.literal('function'), name: z.string() })]);
 const Format = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),

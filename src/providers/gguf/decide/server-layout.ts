@@ -77,12 +77,12 @@ export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufMode
     onHost,
   });
   const counts = Array.from({ length: layers }, (_, index) => index + 1);
+  const textOf = (count: number): string =>
+    model.blockCount === undefined ? `about ${Math.round((100 * count) / layers)} % of the layers` : `${count} of ${layers} layers`;
+  const experts = hasExperts ? ', and all experts' : '';
   return [
-    ...(hasExperts ? counts.map((count) => splitOf(count, undefined, `the experts of ${count} of ${layers} layers`)) : []),
-    ...counts.map((count) => {
-      const experts = hasExperts ? ', and all experts' : '';
-      return splitOf(hasExperts ? layers : 0, layers + 1 - count, `${count} of ${layers} layers${experts}`);
-    }),
+    ...(hasExperts ? counts.map((count) => splitOf(count, undefined, `the experts of ${textOf(count)}`)) : []),
+    ...counts.map((count) => splitOf(hasExperts ? layers : 0, layers + 1 - count, `${textOf(count)}${experts}`)),
   ];
 }
 

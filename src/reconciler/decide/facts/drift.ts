@@ -37,11 +37,12 @@ export function compareWorkload(
 function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
+  // Its environment says how a server is divided, which its arguments repeat.
+  const isDivisible = (template.splits ?? []).length > 0;
+  const isKnown = (hostPort !== undefined || template.containerPort !== undefined) && !(isDivisible && container.env === undefined);
   return [
     ...difference('image', container.imageId, imageId),
-    ...(hostPort === undefined && template.containerPort === undefined
-      ? []
-      : argvDrift(container.argv, template.argv(hostPort ?? 0, container.env))),
+    ...(isKnown ? argvDrift(container.argv, template.argv(hostPort ?? 0, container.env)) : []),
     ...envDrift(container.env, template),
     ...difference('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
     ...difference('devices', container.devices?.toSorted(), template.devices.toSorted()),

@@ -95,7 +95,7 @@ function needsOf(view: SlotView, machine: Machine | undefined): PlacementQuestio
   const current = present.find(({ revision }) => revision === template.revision);
   const split = current && splitOf(current.env, template);
   const demand = correctDemand(split?.demand ?? template.memory, spec, view.measured);
-  if (current !== undefined) return { ...whole, demand, split };
+  if (current?.env !== undefined) return { ...whole, demand, split };
   const open = { ...whole, demand, splits: template.splits ?? [] };
   return present.length === 0 ? open : chooseSplit(open, roomOnDevices(machine));
 }

@@ -87,6 +87,11 @@ describe('a server that is divided', () => {
     }
   });
 
+  test('says how much about, where the header was not read', () => {
+    const { id, hostPath, sizeBytes } = layered;
+    expect(splitsOf({}, [], { id, hostPath, sizeBytes }).map(({ onHost }) => onHost)).toContain('about 25 % of the layers');
+  });
+
   test.each([
     ['without experts, by layers', splitsOf({}, [], { ...layered, expertBytes: 0, blocks: {} }), 4],
     ['not where the slot names a backend', splitsOf({ backend: 'cuda' }), 0],
