@@ -6,12 +6,13 @@ import type { MemoryDemand, Sized } from '../../provider.ts';
 import { numberBytes } from './byte-cursor.ts';
 import type { GgufModel } from './gguf-model.ts';
 import type { LayerMemory } from './layer-memory.ts';
-import { hostWeights, type Offload } from './host-weights.ts';
+import type { HostWeights } from './host-weights.ts';
 import type { ServerOptions } from './model-role.ts';
 
 export const MIB = 2 ** 20;
 
-export interface ServerLayout extends Offload, Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost'> {
+export interface ServerLayout extends Pick<ServerOptions, 'keyType' | 'valueType' | 'fullWindows' | 'cacheOnHost'> {
+  readonly host: HostWeights;
   readonly context: number;
   readonly parallel: number;
   /** All sequences share the context; otherwise each has an equal part. */
@@ -72,7 +73,7 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   const ofProcess = base + promptCache + checkpoints;
   if (!layout.gpu) return { hostBytes: Math.ceil(ofProcess + weights + cache + compute + projector), deviceBytes: 0 };
   const input = Math.min(model.inputBytes ?? 0, weights);
-  const { bytes, largestBytes, layerShare, output } = hostWeights(model, weights - input, layout);
+  const { bytes, largestBytes, layerShare, output } = layout.host;
   const left = output ? weights - input : Math.min(bytes, weights - input);
   // Without an output matrix, the device gets a copy of the embedding table.
   const copied = model.hasOutput === false && !output ? input : 0;

@@ -16,7 +16,7 @@ export interface Offload {
   readonly overrides: readonly string[];
 }
 
-interface HostWeights {
+export interface HostWeights {
   readonly bytes: number;
   /** The largest part of one layer: for long prompts, a device gets a copy. */
   readonly largestBytes: number;
@@ -33,18 +33,19 @@ interface Override {
 /** Models whose header was not read yet are taken to have as many layers as one of 8 billion weights. */
 const UNKNOWN_LAYERS = 32;
 const EXPERTS = /_exps\./;
+/** More of them could take seconds to match with all tensors. */
+const MOST_OVERRIDES = 16;
 const MOST_PATTERN_LETTERS = 200;
-/** With more of them, a pattern could take seconds for all tensors. */
-const MOST_REPETITIONS = 3;
+const MOST_REPETITIONS = 2;
 
 /** A header may claim any number. */
 export const layersIn = ({ blockCount = UNKNOWN_LAYERS }: GgufModel): number => Math.max(1, Math.min(Math.floor(blockCount), MAX_LAYERS));
 
-export function hostWeights(model: GgufModel, bytesInLayers: number, { gpuLayers, expertLayersOnHost, overrides }: Offload): HostWeights {
+export function hostWeights(model: GgufModel, { gpuLayers, expertLayersOnHost, overrides }: Offload): HostWeights {
   const layers = layersIn(model);
   const first = gpuLayers === undefined ? 0 : Math.max(0, layers + 1 - gpuLayers);
-  const rules = overrides.flatMap((text) => parseOverride(text) ?? []);
-  const tensors = tensorsOf(model, bytesInLayers, layers).map(([name, bytes]) => ({ name, bytes, isExpert: EXPERTS.test(name) }));
+  const rules = overrides.slice(0, MOST_OVERRIDES).flatMap((text) => parseOverride(text) ?? []);
+  const tensors = tensorsOf(model, layers).map(([name, bytes]) => ({ name, bytes, isExpert: EXPERTS.test(name) }));
   const moved = Array.from({ length: layers }, (_, layer) =>
     tensors.reduce((sum, { name, bytes, isExpert }) => {
       const rule = rules.find(({ pattern }) => pattern.test(`blk.${layer}.${name}`));
@@ -62,11 +63,11 @@ export function hostWeights(model: GgufModel, bytesInLayers: number, { gpuLayers
 
 /** Where only sums are known, all layers are taken to be of the same size. */
 function tensorsOf(
-  { blocks, expertBytes = 0 }: GgufModel,
-  bytesInLayers: number,
+  { blocks, expertBytes = 0, sizeBytes = 0, inputBytes = 0 }: GgufModel,
   layers: number,
 ): readonly (readonly [string, readonly number[]])[] {
   if (blocks !== undefined && Object.keys(blocks).length > 0) return Object.entries(blocks);
+  const bytesInLayers = Math.max(0, sizeBytes - inputBytes);
   const experts = Math.min(expertBytes, bytesInLayers);
   const even = (bytes: number): readonly number[] => Array.from({ length: layers }, () => bytes / layers);
   return [

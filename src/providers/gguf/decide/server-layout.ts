@@ -3,7 +3,7 @@ import type { MemoryDemand, MemorySplit, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf, serverOptions } from './model-role.ts';
-import { layersIn } from './host-weights.ts';
+import { hostWeights, layersIn, type HostWeights } from './host-weights.ts';
 import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
 
 interface ChosenLayout {
@@ -36,8 +36,9 @@ const MAX_CACHE_RAM_MIB = 2048;
 export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): ChosenLayout {
   const options = serverOptions(spec);
   const { start } = roleOf(slot, spec, model);
+  const host = hostWeights(model, options);
   const layoutOf = (context: number, parallel: number | undefined): ServerLayout =>
-    completeLayout({ slot, spec, model }, context, parallel);
+    completeLayout({ slot, spec, model, host }, context, parallel);
   const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
   const set = options.context === 0 ? trained : options.context;
   if (start !== 'generate') {
@@ -69,7 +70,7 @@ export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufMode
   const layers = layersIn(model);
   const hasExperts = (model.expertBytes ?? 0) > 0;
   const splitOf = (expertLayersOnHost: number, gpuLayers: number | undefined, onHost: string): MemorySplit => ({
-    demand: splitMemory(parts, model, { ...layout, expertLayersOnHost, gpuLayers }),
+    demand: splitMemory(parts, model, { ...layout, host: hostWeights(model, { expertLayersOnHost, gpuLayers, overrides: [] }) }),
     env: {
       ...(gpuLayers === undefined ? {} : { [GPU_LAYERS]: String(gpuLayers) }),
       ...(expertLayersOnHost === 0 ? {} : { LLAMA_ARG_N_CPU_MOE: String(expertLayersOnHost) }),
@@ -90,15 +91,15 @@ export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufMode
 export const GPU_LAYERS = 'LLAMA_ARG_N_GPU_LAYERS';
 
 function completeLayout(
-  { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
+  { slot, spec, model, host }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel; readonly host: HostWeights },
   context: number,
   parallel: number | undefined,
 ): ServerLayout {
   const options = serverOptions(spec);
   const role = roleOf(slot, spec, model);
   const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
-  const { keyType, valueType, fullWindows, cacheOnHost, gpuLayers, expertLayersOnHost, overrides } = options;
-  const chosen = { keyType, valueType, fullWindows, cacheOnHost, gpuLayers, expertLayersOnHost, overrides };
+  const { keyType, valueType, fullWindows, cacheOnHost } = options;
+  const chosen = { keyType, valueType, fullWindows, cacheOnHost, host };
   const layout: ServerLayout = {
     ...chosen,
     context,
