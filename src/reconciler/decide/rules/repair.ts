@@ -5,8 +5,8 @@
  *     drift = "warn", "ignore"     left as it is
  *     it keeps the slot from       stalled at once where it is left as it is
  *     answering
- *     altered after each repair    stalled once the back-off has reached its longest delay, because then a user must
- *                                  stop the cause; it is still repaired
+ *     altered after each repair,   stalled once the back-off has reached its longest delay, because then a user must
+ *     or update by an edit         stop the cause; it is still repaired
  *
  * Pure.
  */
@@ -39,7 +39,12 @@ export function findUnrepairable(
   view: SlotView,
   { serving, starting }: { readonly serving: WorkloadView | undefined; readonly starting: WorkloadView | undefined },
 ): Finding | undefined {
-  const { repairs, spec } = view;
+  const { repairs, spec, slot } = view;
+  const { updates } = [starting, serving].find((workload) => workload?.behind === true)?.known ?? {};
+  if (updates?.generation === slot.generation && delayAfter(updates.times) >= LONGEST_DELAY_MS) {
+    const message = `An edit was applied ${updates.times} times, and something undoes it each time; stop it`;
+    return { reason: 'WorkloadAltered', message };
+  }
   const altered = [starting, serving].find((workload) => workload?.standing === 'altered');
   if (spec.lifecycle.drift !== 'repair') {
     if (serving !== undefined || altered === undefined || !isScaledToZero(altered)) return undefined;
