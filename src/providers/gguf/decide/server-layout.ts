@@ -3,8 +3,18 @@ import type { MemoryDemand, MemorySplit, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf, serverOptions } from './model-role.ts';
-import { hostWeights, layersIn, type HostWeights } from './host-weights.ts';
-import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
+import {
+  hostWeights,
+  layersIn,
+  type HostWeights,
+  cacheBytes,
+  checkpointBytes,
+  MIB,
+  mostCheckpoints,
+  serverParts,
+  splitMemory,
+  type ServerLayout,
+} from './gguf-memory.ts';
 
 interface ChosenLayout {
   readonly layout: ServerLayout;
