@@ -63,7 +63,7 @@ export function chatRequestOf(body: TranslatableBody): AskedChat {
   if (!parsed.success) {
     const [first = 'input', ...more] = parsed.error.issues[0]?.path.map(String) ?? [];
     const param = [first, ...more.filter((key) => /^\d+$/.test(key)).map((index) => `[${index}]`)].join('');
-    const message = `"${param}" ${ADVICE[first] ?? 'has another type in the Responses API: correct it'}`;
+    const message = `Field "${param}" ${ADVICE[first] ?? 'has another type in the Responses API: correct it'}`;
     return { ok: false, refusal: { kind: 'refuse', code: 'request.invalid', message, param } };
   }
   const asked = parsed.data;
