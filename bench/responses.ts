@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { alternate } from './alternate.ts';
@@ -27,7 +27,7 @@ function startUpstream() {
   };
   const chunk = (delta: object, finish: string | null) =>
     `data: ${JSON.stringify({ choices: [{ finish_reason: finish, index: 0, delta }], ...common })}\n\n`;
-  return createServer(async (req, res) => {
+  const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     for await (const _ of req);
     res.writeHead(200, { 'content-type': 'text/event-stream' });
     res.write(chunk({ role: 'assistant', content: null }, null));
@@ -37,7 +37,8 @@ function startUpstream() {
     }
     const usage = { completion_tokens: TOKENS, prompt_tokens: 20, total_tokens: TOKENS + 20 };
     res.end(`${chunk({}, 'stop')}data: ${JSON.stringify({ choices: [], ...common, usage })}\n\ndata: [DONE]\n\n`);
-  });
+  };
+  return createServer((req, res) => void answer(req, res));
 }
 
 export async function measureResponses(): Promise<readonly Row[]> {

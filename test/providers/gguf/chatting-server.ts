@@ -40,7 +40,7 @@ export const answerChat: Answer = async ({ url, body }, res) => {
     const joined: Record<string, unknown> = { role: 'assistant', content: null };
     for (const delta of deltas)
       for (const [key, part] of Object.entries(delta))
-        joined[key] = typeof part === 'string' ? `${String(joined[key] ?? '')}${part}` : [CALL];
+        joined[key] = typeof part === 'string' ? [joined[key], part].filter((text) => typeof text === 'string').join('') : [CALL];
     return sendJson(res, 200, { choices: [{ index: 0, finish_reason: finish, message: joined }], usage: USAGE });
   }
   res.writeHead(200, { 'content-type': 'text/event-stream' });
