@@ -20,6 +20,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   cluster: async () => rowsOnly((await import('./cluster.ts')).measureCluster()),
   scale: async () => rowsOnly((await import('./scale.ts')).measureScale()),
   edit: async () => rowsOnly((await import('./edit.ts')).measureEdit()),
+  responses: async () => rowsOnly((await import('./responses.ts')).measureResponses()),
   images: async () => rowsOnly((await import('./images.ts')).measureImages()),
   models: async () => rowsOnly((await import('./models.ts')).measureModels()),
   speech: async () => rowsOnly((await import('./speech.ts')).measureSpeech()),

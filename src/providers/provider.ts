@@ -98,12 +98,23 @@ export interface MemoryDemand {
   readonly deviceBytes: number;
 }
 
+/** A server that the CPU helps, for a model that does not fit on the devices. */
+export interface MemorySplit {
+  readonly demand: MemoryDemand;
+  /** Variables with which it is started so; also seen by `startCmd`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** What the CPU computes, as a clause: `12 of 48 layers`. */
+  readonly onHost: string;
+}
+
 export interface SlotContext {
   readonly name: SlotName;
   readonly spec: SlotSpec;
   readonly model: ModelFacts;
   readonly modelPath: string;
   readonly listen: Endpoint;
+  /** The environment of the server, where it is decided. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export type Endpoint = { readonly host: string; readonly port: number };
@@ -177,7 +188,7 @@ export type InferPlan =
   /** Send the body unchanged to this path of the server. `mistakes`: errors of the server that its client made. */
   | { readonly kind: 'forward'; readonly path: string; readonly mistakes?: readonly ClientMistake[] }
   /** Run this translation after the body was read. `maxJsonBytes` limits JSON, not forms. Default: 1 MiB. */
-  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number }
+  | { readonly kind: 'translate'; readonly run: Translate; readonly maxJsonBytes?: number; readonly mistakes?: readonly ClientMistake[] }
   | { readonly kind: 'refuse'; readonly message: string };
 
 export interface BackendVerdict {
@@ -245,6 +256,8 @@ export interface Provider {
   /** Returns the command, starting with `program`; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
   estimateMemory(name: SlotName, spec: SlotSpec, model: Sized): MemoryDemand;
+  /** Servers with less on devices, the fastest first, where the slot allows them. Default: none. Pure. */
+  splits?(name: SlotName, spec: SlotSpec, model: Sized): readonly MemorySplit[];
   /** Least total memory of a discrete device; undefined: any. Shared memory has no minimum. Default: any. Pure. */
   leastDeviceBytes?(name: SlotName, spec: SlotSpec, model: ModelFacts): number | undefined;
   /** Reason not to serve the model with settings that its server accepts, and the fix. Default: none. Pure. */

@@ -8,6 +8,7 @@ import type {
   Steps,
   TranslationStep,
   UpstreamAnswer,
+  UpstreamHead,
   UpstreamRequest,
 } from './translation.ts';
 
@@ -35,6 +36,19 @@ export function* open(request: UpstreamRequest): Steps<ResultOf<'head'>['head']>
 
 export function* nextBytes(): Steps<Uint8Array | undefined> {
   return (yield* take('bytes', { kind: 'next' })).bytes;
+}
+
+const ERROR_BYTES = 2 ** 20;
+
+/** Reads the rest of an open response, which is an error. */
+export function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) {
+    length += bytes.length;
+    if (length <= ERROR_BYTES) pieces.push(bytes);
+  }
+  return { ...head, body: Buffer.concat(pieces) };
 }
 
 export function* readFile(file: FormFile, from: number, bytes: number): Steps<Uint8Array> {

@@ -40,15 +40,18 @@ export function createFit(
     const least = provider.leastDeviceBytes?.(ANY_SLOT, spec, facts);
     const small = tooSmallFor(request.model, least, largestDeviceBytes(host.hardware, spec.backend));
     if (small !== undefined) return fail('stalled', 'DeviceTooSmall', small.message);
-    const promised = sumBytes(
-      [...board.current().slots.values()].flatMap(({ memory }) => (memory?.admitted === true ? [memory.placement] : [])),
+    const admitted = [...board.current().slots.values()].flatMap(({ memory, spec: { load } }) =>
+      memory?.admitted === true ? [{ placement: memory.placement, load }] : [],
     );
+    const promised = sumBytes(admitted.map(({ placement }) => placement));
+    const firm = sumBytes(admitted.flatMap(({ placement, load }) => (load === 'always' ? [placement] : [])));
     const budget = budgetOf(settings, host.memoryTotalBytes);
     const pools = findPools({ ...host, hostBudgetBytes: budget, hardware: host.hardware, used: promised });
-    const common = { spec, hardware: host.hardware, pools, promised };
+    const common = { spec, hardware: host.hardware, pools, promised, firm };
     const questionOf = (asked: Sized): FitQuestion => ({
       ...common,
       estimate: (each) => provider.estimateMemory(ANY_SLOT, each, asked),
+      splits: (each) => provider.splits?.(ANY_SLOT, each, asked) ?? [],
     });
     return ok({ question: questionOf(facts), ofSize: (sizeBytes) => questionOf(factsOfSize(request.model, sizeBytes)) });
   }
@@ -110,6 +113,7 @@ function listFit({ model, context }: FitRequest, { exact, offers }: Subject, { q
     fits: fit.fits,
     fitsNow: fit.fitsNow,
     placement: fit.placement,
+    onHost: fit.split?.onHost,
     roomBytes: fit.decisive.roomBytes,
     largestContext: fit.largestContext,
     exact,

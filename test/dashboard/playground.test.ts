@@ -123,6 +123,7 @@ describe('the memory of a machine', () => {
       admitted,
       may_wait: false,
       placement: [{ memory: 'host', bytes }],
+      on_host: null,
       short: { memory: 'host', bytes, budget_bytes: 90, promised_bytes: 0, others_bytes: 7, kept_for: null },
       candidates: [
         { ...candidate, slot: one, bytes: 60 },

@@ -239,5 +239,10 @@ describe('an edit that needs no new workload', () => {
     expect(updates).toBeGreaterThan(3);
     expect(updates).toBeLessThanOrEqual(7);
     expect(world.slot('primary').status.state).toBe('ready');
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
+    await world.clock.advance(1_800_000);
+    const message = expect.stringMatching(/^An edit was applied 1\d times, and something undoes it each time/);
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'WorkloadAltered', message });
+    expect(world.slot('primary').admission.kind).toBe('open');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
+import { MODEL_FILES } from '../../src/reconciler/decide/facts/workload.ts';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import { createWorld, type World, type WorldOptions } from '../support/simulation/world.ts';
 
@@ -90,6 +91,45 @@ describe('a workload of a host that is altered again and again', () => {
       replaced.push(Math.floor((world.clock.now() - at) / 1000));
     }
     expect(replaced).toEqual([0, 1, 2, 4, 8, 16]);
+    await expectRest(world);
+  });
+
+  test('is stalled after the limits although it answers, and no longer once the cause is gone', async () => {
+    const world = await serving();
+    const end = world.clock.now() + 40 * MINUTE_MS;
+    const alterForever = (): void => {
+      if (world.clock.now() > end) return;
+      for (const { id } of world.runtime.list()) world.runtime.alter(id, { argv: ['fake-server', '--altered'] });
+      world.clock.at(world.clock.now() + 500, alterForever);
+    };
+    alterForever();
+    await world.clock.advance(30 * MINUTE_MS);
+    expect(answers(world)).toBe(true);
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'True', reason: 'WorkloadAltered' });
+    expect(condition(world, 'Stalled')?.message).toMatch(
+      /altered from outside again and again: argv differs.*repaired 1\d times.*; stop the cause$/,
+    );
+    expect(condition(world, 'UpToDate')).toMatchObject({ status: 'False' });
+    await world.clock.advance(20 * MINUTE_MS);
+    expect(condition(world, 'Stalled')).toMatchObject({ status: 'False' });
+    await expectRest(world);
+  });
+
+  test('whose model file was replaced says so, and swaps as the slot says', async () => {
+    const world = createWorld({ readyMs: () => 5000 });
+    world.setModel('a.gguf', 'present', 1000, 'old');
+    world.edit('primary', { model: { default: 'a.gguf' } });
+    await world.reach('primary', 'ready');
+    const [before] = world.runtime.list();
+    world.setModel('a.gguf', 'present', 1000, 'new');
+    await world.clock.until(() => world.runtime.list().some(({ id }) => id !== before?.id), MINUTE_MS);
+    // Both fit, so that the new one starts beside the old one.
+    expect(world.runtime.list()).toHaveLength(2);
+    expect(answers(world)).toBe(true);
+    expect(condition(world, 'DriftDetected')).toMatchObject({ status: 'True', reason: 'ModelChanged' });
+    expect(world.slot('primary').explain(world.clock.now())).toContain('[ModelChanged]');
+    await world.clock.advance(MINUTE_MS);
+    expect(world.runtime.list().map(({ container }) => container.env?.[MODEL_FILES])).toEqual(['new']);
     await expectRest(world);
   });
 

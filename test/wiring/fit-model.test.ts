@@ -13,6 +13,8 @@ import { ModelId } from '../../src/schema/words/names.ts';
 import { createFit } from '../../src/wiring/fit-model.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import type { VirtualFile } from '../support/hub/virtual-file.ts';
+import { recordedHardware } from '../support/hardware/recorded-machines.ts';
+import type { Hardware } from '../../src/schema/status/hardware.ts';
 import { createWorld } from '../support/simulation/world.ts';
 
 const GB = 1_000_000_000;
@@ -28,7 +30,14 @@ beforeEach(async () => {
     ['m-Q8_0.gguf', listed(8 * GB)],
     ['m-F16.gguf', listed(16 * GB)],
   ]);
-  hub = await startFakeHub({ repos: [{ name: 'o/r', commit: 'a'.repeat(40), files, license: 'apache-2.0' }] });
+  const large = new Map([['m-Q8_0.gguf', listed(60 * GB)]]);
+  const common = { commit: 'a'.repeat(40), license: 'apache-2.0' };
+  hub = await startFakeHub({
+    repos: [
+      { name: 'o/r', files, ...common },
+      { name: 'o/large', files: large, ...common },
+    ],
+  });
 });
 afterEach(async () => {
   await hub.close();
@@ -40,13 +49,16 @@ interface Machine {
   readonly budget?: number;
   readonly board?: BoardView;
   readonly pods?: boolean;
+  readonly hardware?: Hardware;
 }
 
 async function fit(model: string, more: Partial<FitRequest> = {}, machine: Machine = {}) {
   const access = readHubAccess({ HF_ENDPOINT: hub.url, HF_HOME: path.join(root, 'no-home') });
   const modelFiles = createModelStore({ root, formats: MODEL_FORMATS, sources: createModelSources({ root, hub: access }) });
   const { runtime } = createWorld(machine.pods === true ? { replicas: 1 } : {});
-  const host = { read: async () => ({ memoryTotalBytes: machine.totalBytes ?? 16 * GB, memoryAvailableBytes: undefined }) };
+  const host = {
+    read: async () => ({ memoryTotalBytes: machine.totalBytes ?? 16 * GB, memoryAvailableBytes: undefined, hardware: machine.hardware }),
+  };
   const { fit: ask } = createFit(
     { modelFiles, runtime, host },
     { current: () => machine.board ?? EMPTY_BOARD },
@@ -73,6 +85,15 @@ describe('fit', () => {
       times.push(performance.now() - began);
     }
     expect(Math.min(...times)).toBeLessThan(100);
+  });
+
+  test('says what the CPU computes of a model that is larger than the devices, unless the backend is asked for', async () => {
+    const machine = { totalBytes: 96 * GB, hardware: recordedHardware('rtx-3090-and-4090') };
+    const answer = valueOf(await fit('hf:o/large', { backend: undefined }, machine));
+    expect(answer).toMatchObject({ fits: true, backend: 'cuda', onHost: expect.stringMatching(/^about \d\d % of the layers$/) });
+    expect(answer.message).toMatch(/on "cuda" if the CPU computes about \d\d % of the layers: it needs .* of the memory of device "gpu0"/);
+    expect(Object.keys(answer.placement)).toEqual(['host', 'gpu1', 'gpu0']);
+    expect(valueOf(await fit('hf:o/large', { backend: 'cuda' }, machine))).toMatchObject({ fits: false, onHost: undefined });
   });
 
   test('says which quantisation of a repository fits, and remembers and downloads nothing', async () => {

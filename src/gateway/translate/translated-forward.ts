@@ -140,8 +140,9 @@ export class TranslatedForward implements Attempt {
   }
 
   #upstreamError({ status, headers, body }: UpstreamAnswer): void {
-    const { answer, requestId, requestBody } = this.#request;
-    const verdict = judgeAnswer({ status, text: Buffer.from(body).toString('utf8') }, answer.dialect, requestId);
+    const { answer, requestId, requestBody, plan } = this.#request;
+    const { mistakes } = plan;
+    const verdict = judgeAnswer({ status, text: Buffer.from(body).toString('utf8'), mistakes }, answer.dialect, requestId);
     if (verdict.kind !== 'error' && verdict.kind !== 'loading')
       throw new TypeError(`An answer with status ${status} is no error of the upstream`);
     const { error } = verdict.body;
@@ -149,7 +150,7 @@ export class TranslatedForward implements Attempt {
     if (answer.started) this.#events.fail('upstream.failed', error.message);
     else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, error.message);
     else {
-      answer.upstreamError({ status, headers: [...headers].flat() }, error);
+      answer.upstreamError({ status: verdict.kind === 'error' ? verdict.status : status, headers: [...headers].flat() }, error);
       this.#events.onDone();
     }
   }

@@ -26,8 +26,8 @@ interface Candidate extends ChosenFiles {
   readonly sizeBytes: number;
 }
 
-/** Projectors, importance matrices, and small models for speculative decoding. */
-const NOT_A_MODEL = /mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-/i;
+/** Projectors, importance matrices, and small models for speculative decoding. Complete models may have `-MTP-`. */
+const NOT_A_MODEL = /mmproj|imatrix|^mtp-|eagle3-|dflash-|dspark-/i;
 /** The default of llama.cpp, then similar ones. Some models are published in full quality as `MXFP4`. */
 const PREFERRED = ['Q4_K_M', 'UD-Q4_K_XL', 'Q4_K_XL', 'Q4_K_S', 'Q4_K_L', 'Q4_0', 'MXFP4', 'IQ4_NL', 'IQ4_XS', 'Q5_K_M', 'Q6_K', 'Q8_0'];
 const MAX_LISTED = 12;

@@ -4,13 +4,14 @@ import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
-import { serverMemory } from './decide/server-layout.ts';
+import { serverMemory, serverSplits } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
+import { translateResponses } from './translate-responses.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 
 const SAME_PATHS: ReadonlySet<string> = new Set(
-  ['chat/completions', 'completions', 'embeddings', 'responses', 'messages', 'messages/count_tokens'].map((name) => `/v1/${name}`),
+  ['chat/completions', 'completions', 'embeddings', 'messages', 'messages/count_tokens'].map((name) => `/v1/${name}`),
 );
 
 const UNSUPPORTED: Readonly<Partial<Record<Capability, string>>> = {
@@ -34,10 +35,14 @@ const MISTAKES: readonly ClientMistake[] = [
   { message: /^(?:'\w+' is required$|Failed to parse (?:messages|tools): )/, code: 'request.invalid' },
 ];
 
+/** Chats contain images. */
+const MAX_CHAT_BYTES = 64 * 2 ** 20;
+
 const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
   if (!capabilities.includes(capability))
     return { kind: 'refuse', message: UNSUPPORTED[capability] ?? `A GGUF slot does not support "${capability}"` };
   if (path === '/v1/rerankings') return { kind: 'forward', path: '/v1/rerank', mistakes: MISTAKES };
+  if (path === '/v1/responses') return { kind: 'translate', run: translateResponses, maxJsonBytes: MAX_CHAT_BYTES, mistakes: MISTAKES };
   if (SAME_PATHS.has(path)) return { kind: 'forward', path, mistakes: MISTAKES };
   return { kind: 'refuse', message: `A GGUF slot does not support the path "${path}"` };
 };
@@ -80,6 +85,7 @@ export const gguf: Provider = {
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
+  splits: (name, spec, model) => serverSplits(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),

@@ -1,6 +1,6 @@
 /** Serves requests with FastFlowLM, which may crash if it loses a client: every request must finish. */
-import { nextBytes, open, begin, wait, write, ask, formBody } from '../translation-steps.ts';
-import type { Steps, Translate, TranslationEnd, UpstreamAnswer, UpstreamHead, UpstreamRequest } from '../translation.ts';
+import { nextBytes, open, begin, collect, wait, write, ask, formBody } from '../translation-steps.ts';
+import type { Steps, Translate, TranslationEnd, UpstreamRequest } from '../translation.ts';
 import * as answers from './decide/npu-answers.ts';
 import { LISTENER } from './decide/npu-models.ts';
 
@@ -9,7 +9,6 @@ const TRIES = 600;
 const TRY_AGAIN_MS = 500;
 /** 2048 vectors of 768 numbers. */
 const VECTORS_BYTES = 64 * 2 ** 20;
-const ERROR_BYTES = 2 ** 20;
 
 export function translateChat(model: string): Translate {
   return function* run({ body }) {
@@ -68,16 +67,6 @@ function* streamChat(request: UpstreamRequest): Steps<TranslationEnd> {
   yield* begin({ status: 200, contentType: 'text/event-stream', headers: { 'cache-control': 'no-cache' } });
   for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) yield* write(bytes);
   return { kind: 'written' };
-}
-
-function* collect(head: UpstreamHead): Steps<UpstreamAnswer> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  for (let bytes = yield* nextBytes(); bytes !== undefined; bytes = yield* nextBytes()) {
-    length += bytes.length;
-    if (length <= ERROR_BYTES) pieces.push(bytes);
-  }
-  return { ...head, body: Buffer.concat(pieces) };
 }
 
 function endOf(verdict: Exclude<answers.Verdict, { kind: 'answer' }>): TranslationEnd {

@@ -1,9 +1,9 @@
 /** Whether a model would fit into this machine's memory: admission's sums for a slot that does not exist. Pure. */
-import type { MemoryDemand } from '../../providers/provider.ts';
+import type { MemoryDemand, MemorySplit } from '../../providers/provider.ts';
 import type { Hardware } from '../../schema/status/hardware.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 import { poolsOfBackend, HOST, type MemoryPool, type PoolBytes, type PoolId } from './facts/memory-pools.ts';
-import { placeMemory } from './rules/memory-turns.ts';
+import { chooseSplit, placeMemory } from './rules/memory-turns.ts';
 import { formatSize } from '../../schema/words/quantities.ts';
 
 export interface FitQuestion {
@@ -14,10 +14,14 @@ export interface FitQuestion {
   readonly pools: readonly MemoryPool[];
   /** Memory reserved by the existing slots. */
   readonly promised: PoolBytes;
+  /** The part of it that is loaded always. Default: none. */
+  readonly firm?: PoolBytes;
+  readonly splits?: (spec: SlotSpec) => readonly MemorySplit[];
 }
 
 interface Fit {
   readonly placement: PoolBytes;
+  readonly split: MemorySplit | undefined;
   /** It fits beside other programs, if other slots give way. */
   readonly fits: boolean;
   /** It fits beside everything that the slots have now. */
@@ -47,13 +51,14 @@ export function findFit(question: FitQuestion): Fit {
   const { spec, pools, promised } = question;
   const beside = place(question, spec, promised);
   const alone = beside.fits ? beside : place(question, spec, {});
-  const { placement, fits } = alone;
+  const { placement, fits, split } = alone;
   const short = pools.find((pool) => (placement[pool.id] ?? 0) > roomOf(pool));
   const largest = Object.entries(placement).toSorted((a, b) => b[1] - a[1])[0]?.[0];
   const pool = short?.id ?? largest ?? '';
   const room = roomOf(pools.find(({ id }) => id === pool));
   return {
     placement,
+    split,
     fits,
     fitsNow: beside.fits,
     decisive: {
@@ -68,15 +73,17 @@ export function findFit(question: FitQuestion): Fit {
 }
 
 function place(
-  { estimate, hardware, pools }: FitQuestion,
+  { estimate, splits, hardware, pools, firm = {} }: FitQuestion,
   spec: SlotSpec,
   used: PoolBytes,
-): { readonly placement: PoolBytes; readonly fits: boolean } {
+): Pick<Fit, 'placement' | 'split' | 'fits'> {
   const byId = new Map(pools.map((pool) => [pool.id, pool]));
-  const room = (id: PoolId): number => roomOf(byId.get(id)) - (used[id] ?? 0);
-  const needs = { demand: estimate(spec), pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const roomBeside = (some: PoolBytes) => (id: PoolId) => roomOf(byId.get(id)) - (some[id] ?? 0);
+  const room = roomBeside(used);
+  const whole = { demand: estimate(spec), pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const needs = chooseSplit({ ...whole, splits: splits?.(spec) ?? [] }, roomBeside(firm));
   const placement = placeMemory(needs, room);
-  return { placement, fits: Object.entries(placement).every(([id, bytes]) => bytes <= room(id)) };
+  return { placement, split: needs.split, fits: Object.entries(placement).every(([id, bytes]) => bytes <= room(id)) };
 }
 
 function roomOf(pool: MemoryPool | undefined): number {
@@ -114,13 +121,16 @@ interface FitWords {
 /** The answer in words. */
 export function explainFit(
   { model, context, backend }: FitWords,
-  { fits, fitsNow, decisive, largestContext, dependsOnContext }: Fit,
+  { fits, fitsNow, decisive, largestContext, dependsOnContext, split, placement }: Fit,
 ): string {
   const size = !dependsOnContext ? '' : context === undefined ? ' with its own context' : ` with a context of ${context} tokens`;
-  const needs = `it needs ${formatSize(decisive.neededBytes)} ${placeText(decisive)}`;
+  const parts = split === undefined ? [[decisive.pool, decisive.neededBytes] as const] : Object.entries(placement);
+  const needs = `it needs ${parts.map(([pool, bytes]) => `${formatSize(bytes)} ${placeText({ pool })}`).join(' and ')}`;
+  const divided = split === undefined ? '' : ` if the CPU computes ${split.onHost}`;
   if (decisive.roomBytes === undefined) return `"${model}" ${needs}${size} on "${backend}"; how much memory there is here is not known`;
-  const room = `${formatSize(decisive.roomBytes)} are there for slots`;
-  if (fitsNow) return `"${model}" fits${size} on "${backend}": ${needs}, and ${room}${promisedText(decisive)}`;
+  const where = split === undefined ? '' : ` ${placeText(decisive)}`;
+  const room = `${formatSize(decisive.roomBytes)}${where} are there for slots`;
+  if (fitsNow) return `"${model}" fits${size} on "${backend}"${divided}: ${needs}, and ${room}${promisedText(decisive)}`;
   if (fits) {
     const giveWay = 'It fits once other slots give way: idle ones that load on demand do so by themselves';
     return `"${model}" does not fit${size} on "${backend}" beside what the slots have now: ${needs}, and ${room}${promisedText(decisive)}. ${giveWay}`;
@@ -132,7 +142,8 @@ export function explainFit(
   return `"${model}" does not fit${size} on "${backend}": ${needs}, and ${room}. ${advice}`;
 }
 
-const placeText = ({ pool }: PoolShare): string => (pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`);
+const placeText = ({ pool }: Pick<PoolShare, 'pool'>): string =>
+  pool === HOST ? 'of the memory of the host' : `of the memory of device "${pool}"`;
 
 function promisedText({ promisedBytes }: PoolShare): string {
   return promisedBytes === 0 ? '' : `, of which slots have ${formatSize(promisedBytes)} now`;

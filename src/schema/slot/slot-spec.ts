@@ -28,6 +28,10 @@ const Model = z
   .strictObject({
     default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
     aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
+    offload: optional(
+      'GGUF on a machine with GPUs that have a memory of their own. "auto": what does not fit there is computed by the CPU, experts first; "full": the devices compute everything. Default: "auto", or "full" where "backend" is set',
+      z.enum(['auto', 'full']),
+    ),
     context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
     args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
   })
@@ -171,7 +175,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   /** The document's backend; if absent, the provider's default until the machine's facts decide. */
   readonly backend: Backend;
   readonly backendGiven: boolean;
-  readonly model: Readonly<Parsed['model']>;
+  readonly model: Readonly<Parsed['model']> & { readonly offload: 'auto' | 'full' };
   readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
@@ -240,6 +244,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
     provider,
     backend,
     backendGiven: parsed.backend !== undefined,
+    model: { ...parsed.model, offload: parsed.model.offload ?? (parsed.backend === undefined ? 'auto' : 'full') },
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),

@@ -108,6 +108,8 @@ export const TimelineEntry = z.object({
 
 export const Timeline = z.object({ entries: z.array(TimelineEntry) });
 
+const OnHost = z.string().nullable().describe('What the CPU computes, because the devices are too small for all of it; null: nothing');
+
 export const FitAnswer = z.object({
   model: z.string(),
   message: z.string().describe('The answer in words'),
@@ -116,6 +118,7 @@ export const FitAnswer = z.object({
   fits_now: z.boolean().describe('It fits beside everything that slots have now'),
   needed_bytes: Bytes,
   placement: z.array(z.object({ memory: z.string(), bytes: Bytes })).describe('What it needs, by where it would be'),
+  on_host: OnHost,
   room_bytes: Bytes.nullable().describe('What there is for slots in the memory that decides; null without a limit'),
   context: z.int().nullable().describe('As asked for; null: that of the model'),
   largest_context: z.int().nullable().describe('The largest context with which it fits; null if it fits anyway, or with none'),
@@ -132,6 +135,7 @@ export const MemoryShare = z
     admitted: z.boolean(),
     may_wait: z.boolean().describe('Not admitted, but the memory will be released automatically'),
     placement: z.array(MemoryPart).describe('What the slot needs, by where it is or would be'),
+    on_host: OnHost,
     short: MemoryPart.extend({ budget_bytes: Bytes, promised_bytes: Bytes, others_bytes: Bytes })
       .extend({
         kept_for: SlotName.nullable().describe('The slot would fit, and the one with this name waits for the same memory and comes first'),

@@ -176,6 +176,10 @@ export const PROBLEM_REASONS = {
     'The workload was altered from outside; with `drift = "repair"` the controller restores it, later and later if it is altered again',
     'Edit the slot instead, and stop the program that the message names; or set `drift` to `ignore`',
   ),
+  ModelChanged: reason(
+    'The files of the model were replaced, and the server still has the old ones open; with `drift = "repair"` another one replaces it',
+    'Wait; with `drift = "warn"`, run `svcctl slot restart <slot>`',
+  ),
   StopFailed: reason('The workload could not be stopped; the stop is tried again', 'Read the message if it lasts'),
   RuntimeUnreachable: reason(
     'The runtime (podman or the cluster) does not answer; requests still go to what ran last',

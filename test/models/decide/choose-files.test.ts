@@ -37,6 +37,16 @@ describe('chooseFiles() with a name that says which', () => {
     ]);
   });
 
+  test('models with heads for several tokens are complete, and a file of such heads alone is none', () => {
+    const files = ['Qwen3.6-27B-MTP-Q4_K_M.gguf', 'Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf', 'mtp-Qwen3.6-27B-Q8_0.gguf'].map((name) =>
+      file(name),
+    );
+    expect(choose({ quantisation: 'Q4_K_M' }, undefined, files)[0]).toBe('Qwen3.6-27B-MTP-Q4_K_M.gguf');
+    expect(choose({ quantisation: 'UD-Q4_K_XL' }, undefined, files)[0]).toBe('Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf');
+    expect(choose({ quantisation: 'Q8_0' }, undefined, files)).toContain('has no quantisation "Q8_0"');
+    expect(choose({}, undefined, files)[0]).toBe('Qwen3.6-27B-MTP-Q4_K_M.gguf');
+  });
+
   test.each([
     [{ quantisation: 'Q8_0' }, ['m-Q8_0.gguf', 'mmproj-BF16.gguf']],
     [{ quantisation: 'q4_k_m' }, ['m-Q4_K_M.gguf', 'mmproj-BF16.gguf']],

@@ -69,11 +69,18 @@ describe('infer()', () => {
     ['/v1/completions', 'completion', '/v1/completions'],
     ['/v1/embeddings', 'embedding', '/v1/embeddings'],
     ['/v1/rerankings', 'rerank', '/v1/rerank'],
-    ['/v1/responses', 'chat', '/v1/responses'],
     ['/v1/messages', 'chat', '/v1/messages'],
     ['/v1/messages/count_tokens', 'chat', '/v1/messages/count_tokens'],
   ] as const)('forwards %s to the path of llama-server', (path, capability, upstream) => {
     expect(gguf.infer({ method: 'POST', path, capability }, [capability])).toMatchObject({ kind: 'forward', path: upstream });
+  });
+
+  test('translates the Responses API, which llama-server answers without fields that SDKs require', () => {
+    const plan = gguf.infer({ method: 'POST', path: '/v1/responses', capability: 'chat' }, ['chat']);
+    expect(plan).toMatchObject({
+      kind: 'translate',
+      mistakes: expect.arrayContaining([expect.objectContaining({ code: 'model.no_vision' })]),
+    });
   });
 
   test.each<[string, GgufContents, Partial<SlotDocument>, unknown]>([

@@ -47,6 +47,18 @@ export function describeMemoryContract(provider: Provider, { ordinary, always }:
       }
     });
 
+    test('is divided in ways that are the same each time, have names of their own and hold the whole model', () => {
+      always((spec, model) => {
+        const splits = provider.splits?.(NAME, spec, model) ?? [];
+        expect(provider.splits?.(NAME, spec, model) ?? []).toEqual(splits);
+        expect(new Set(splits.map(({ env }) => JSON.stringify(env))).size).toBe(splits.length);
+        for (const { demand } of splits) {
+          expect(Number.isFinite(demand.hostBytes + demand.deviceBytes)).toBe(true);
+          expect(demand.hostBytes + demand.deviceBytes).toBeGreaterThanOrEqual(model.sizeBytes);
+        }
+      });
+    });
+
     test('is that of the host alone without a device', () => {
       always((spec, model) => {
         if (spec.backend !== 'cpu' && spec.resources.gpus !== 0) return;

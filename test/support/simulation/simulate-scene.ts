@@ -1,4 +1,5 @@
 /** What the worlds of the simulation consist of, and the faults that happen in them. */
+import type { Provider } from '../../../src/providers/provider.ts';
 import type { Device, Hardware } from '../../../src/schema/status/hardware.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { Reason } from '../../../src/schema/status/reasons.ts';
@@ -78,9 +79,17 @@ function deviceOptions(seed: number): Pick<WorldOptions, 'host' | 'provider'> {
         const hostBytes = Math.floor(sizeBytes / 4);
         return { hostBytes, deviceBytes: sizeBytes - hostBytes };
       },
+      ...(seed % 4 === 1 ? { splits: splitsOf } : {}),
     },
   };
 }
+
+/** The CPU computes one, two or three of four layers where the devices are too small. */
+const splitsOf: NonNullable<Provider['splits']> = (_name, { model }, { sizeBytes }) =>
+  (model.offload === 'auto' ? [1, 2, 3] : []).map((count) => {
+    const hostBytes = Math.floor(sizeBytes / 4) + Math.floor((sizeBytes * count) / 5);
+    return { demand: { hostBytes, deviceBytes: sizeBytes - hostBytes }, env: { ON_HOST: String(count) }, onHost: `${count} of 4 layers` };
+  });
 
 /** A world without pods. */
 export function singleOptions(seed: number, random: Random, faults: Faults, onKilled: (id: WorkloadId) => void): WorldOptions {

@@ -7,7 +7,7 @@ import { rankBackends } from '../../../src/providers/decide/rank-backends.ts';
 import { PLAIN_PROVIDER } from '../plain-provider.ts';
 
 export interface WorldModels extends ModelStore {
-  set(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes: number): void;
+  set(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes: number, version?: string): void;
 }
 
 export interface WorldModelsOptions {
@@ -39,9 +39,9 @@ export function createWorldModels({ clock, modelPullMs, modelPullFailure, losesW
       return ok(undefined);
     },
     changes: (wake, signal) => listen(wakes, wake, signal),
-    set(text, presence, sizeBytes) {
+    set(text, presence, sizeBytes, version) {
       const id = ModelId.parse(text);
-      if (presence === 'present') presences.set(id, { kind: 'present', facts: factsOf(id, sizeBytes) });
+      if (presence === 'present') presences.set(id, { kind: 'present', facts: { ...factsOf(id, sizeBytes), version } });
       else if (presence === 'pullable') presences.set(id, { kind: 'pullable', sizeBytes });
       else presences.delete(id);
       wakeAll();

@@ -46,7 +46,7 @@ export interface World {
   /** Saves a text that does not parse: the last good one stays in force. */
   spoil(name: string, message: string): void;
   remove(name: string): void;
-  setModel(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes?: number): void;
+  setModel(id: string, presence: 'present' | 'pullable' | 'missing', sizeBytes?: number, version?: string): void;
   slot(name: string): BoardSlot;
   /** Lets time pass until the slot is in this state; throws when it does not reach it in time. */
   reach(name: string, state: string, withinMs?: number): Promise<void>;
@@ -192,7 +192,7 @@ export function createWorld(options: WorldOptions = {}): World {
       host?.remove(slotName(text));
       wakeAll();
     },
-    setModel: (text, presence, sizeBytes = 1000) => models.set(text, presence, sizeBytes),
+    setModel: (text, presence, sizeBytes = 1000, version) => models.set(text, presence, sizeBytes, version),
     slot(text) {
       const slot = world.life().board.current().slots.get(slotName(text));
       if (slot === undefined) throw new Error(`Slot "${text}" is not on the board`);

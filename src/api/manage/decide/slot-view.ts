@@ -121,6 +121,7 @@ export function viewMemory(memory: BoardSlot['memory']): Body<typeof answers.Mem
   return answerOf(answers.MemoryShare, {
     ...memory,
     placement: partsOf(memory.placement),
+    onHost: memory.split?.onHost,
     short:
       budgetBytes === undefined
         ? null

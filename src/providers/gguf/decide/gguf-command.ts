@@ -6,7 +6,7 @@ import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf } from './model-role.ts';
-import { chooseLayout, usesGpu } from './server-layout.ts';
+import { chooseLayout, GPU_LAYERS, usesGpu } from './server-layout.ts';
 import type { ServerLayout } from './gguf-memory.ts';
 
 export const PROGRAM = 'llama-server';
@@ -46,7 +46,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     '--alias',
     serverAliases(spec),
     ...contextArguments(slot),
-    ...deviceArguments(spec),
+    ...deviceArguments(slot),
     ...((model.sizeBytes ?? Infinity) < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
     // Otherwise it serves a web page and the prompts of all users, and may download models.
@@ -89,7 +89,8 @@ function contextArguments(slot: GgufSlot): readonly string[] {
   return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
-const deviceArguments = (spec: SlotSpec): readonly string[] => (usesGpu(spec) ? ['--n-gpu-layers', 'all'] : ['--n-gpu-layers', '0']);
+const deviceArguments = ({ spec, env = {} }: GgufSlot): readonly string[] =>
+  usesGpu(spec) ? ['--n-gpu-layers', env[GPU_LAYERS] ?? 'all'] : ['--n-gpu-layers', '0'];
 
 function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);

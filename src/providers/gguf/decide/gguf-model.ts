@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { ModelContents, ModelFacts } from '../../provider.ts';
 import { ggufStem, shardNames } from '../../../schema/slot/model-providers.ts';
 import { headerValues, layerMemory, type HeaderValues } from './layer-memory.ts';
-import type { GgufHeader, TensorTotals } from './parse-gguf-header.ts';
+import type { BlockBytes, GgufHeader, TensorTotals } from './parse-gguf-header.ts';
 
 const Count = z.number().optional();
 const Flag = z.boolean().optional();
@@ -32,6 +32,8 @@ const Contents = z.object({
   expertCount: Count,
   expertUsedCount: Count,
   expertBytes: Count,
+  /** By names of tensors in a layer, for each layer. */
+  blocks: z.record(z.string(), z.array(z.number().nonnegative()).readonly()).optional(),
   vocabularySize: Count,
   /** Tensors that stay in host memory. */
   inputBytes: Count,
@@ -110,6 +112,7 @@ export function ggufContents(
     expertCount: positive(header.count('expert_count')),
     expertUsedCount: positive(header.count('expert_used_count')),
     expertBytes: positive(sum((tensors) => tensors.expertBytes)),
+    blocks: joinBlocks(headers),
     vocabularySize: first.vocabularySize ?? header.count('vocab_size'),
     inputBytes: sum((tensors) => tensors.inputBytes),
     hasOutput: headers.some(({ tensors }) => tensors.hasOutput),
@@ -125,6 +128,17 @@ export function ggufContents(
 /** Projectors from before recordings say nothing about them. */
 function mediaOf(values: GgufHeader['values']): Pick<GgufContents, 'sees' | 'hears'> {
   return { sees: values.get('clip.has_vision_encoder') !== false, hears: values.get('clip.has_audio_encoder') === true };
+}
+
+/** A layer may be in several shards. */
+function joinBlocks(headers: readonly GgufHeader[]): BlockBytes {
+  const names = new Set(headers.flatMap(({ blocks }) => Object.keys(blocks)));
+  const bytesOf = (name: string): readonly number[] => {
+    const parts = headers.flatMap(({ blocks }) => (blocks[name] === undefined ? [] : [blocks[name]]));
+    const length = Math.max(...parts.map((part) => part.length));
+    return Array.from({ length }, (_, layer) => parts.reduce((sum, part) => sum + (part[layer] ?? 0), 0));
+  };
+  return Object.fromEntries([...names].map((name) => [name, bytesOf(name)]));
 }
 
 const positive = (count: number | undefined): number | undefined => (count === 0 ? undefined : count);

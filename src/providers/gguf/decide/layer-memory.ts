@@ -27,7 +27,7 @@ const WINDOW_PERIODS: Readonly<Record<string, number>> = {
   plamo3: 8,
 };
 const STATE_NUMBER_BYTES = 4;
-const MAX_LAYERS = 1024;
+export const MAX_LAYERS = 1024;
 
 export function layerMemory(header: HeaderValues): LayerMemory | undefined {
   const layers = header.count('block_count');

@@ -66,6 +66,13 @@ export const POOLINGS = ['none', 'mean', 'cls', 'last', 'rank'] as const;
 export type Pooling = (typeof POOLINGS)[number];
 export type ServerOptions = ReturnType<typeof serverOptions>;
 
+const DIVIDES_WEIGHTS: ReadonlySet<string> = new Set(
+  (
+    '-ngl --gpu-layers --n-gpu-layers -cmoe --cpu-moe -ncmoe --n-cpu-moe -ncffn --n-cpu-ffn -ot --override-tensor -dev --device -ts --tensor-split -fit --fit ' +
+    'LLAMA_ARG_N_GPU_LAYERS LLAMA_ARG_CPU_MOE LLAMA_ARG_N_CPU_MOE LLAMA_ARG_N_CPU_FFN LLAMA_ARG_OVERRIDE_TENSOR LLAMA_ARG_DEVICE LLAMA_ARG_TENSOR_SPLIT LLAMA_ARG_FIT'
+  ).split(' '),
+);
+
 /**
  * Options of llama-server in the arguments of a slot, or else in its environment. Absent: not set, or set to a value
  * that llama-server refuses.
@@ -78,6 +85,10 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
   const number = (flags: readonly string[], variable: string): number | undefined => {
     const value = text(flags, variable);
     return value !== undefined && /^\d{1,9}$/.test(value) ? Number(value) : undefined;
+  };
+  const all = (flags: readonly string[], variable: string): readonly string[] => {
+    const given = args.flatMap((argument, index) => (flags.includes(argument) ? (args[index + 1] ?? []) : []));
+    return given.length > 0 ? given : env[variable] === undefined ? [] : [env[variable]];
   };
   const choice = (on: readonly string[], off: readonly string[], variable: string): boolean | undefined => {
     const last = args.findLast((argument) => on.includes(argument) || off.includes(argument));
@@ -100,7 +111,15 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
     flashAttention: flash === undefined || flash === 'auto' ? undefined : flash === 'on' || isTrue(flash),
     fullWindows: choice(['--swa-full'], [], 'LLAMA_ARG_SWA_FULL') ?? false,
     cacheOnHost: choice(['-nkvo', '--no-kv-offload'], ['-kvo', '--kv-offload'], 'LLAMA_ARG_NO_KV_OFFLOAD') ?? false,
-    expertsOnHost: choice(['-cmoe', '--cpu-moe'], [], 'LLAMA_ARG_CPU_MOE') ?? false,
+    /** Undefined: all. */
+    gpuLayers: number(['-ngl', '--gpu-layers', '--n-gpu-layers'], 'LLAMA_ARG_N_GPU_LAYERS'),
+    expertLayersOnHost:
+      (choice(['-cmoe', '--cpu-moe'], [], 'LLAMA_ARG_CPU_MOE') ?? false)
+        ? Infinity
+        : (number(['-ncmoe', '--n-cpu-moe'], 'LLAMA_ARG_N_CPU_MOE') ?? 0),
+    overrides: all(['-ot', '--override-tensor'], 'LLAMA_ARG_OVERRIDE_TENSOR').flatMap((list) => list.split(',')),
+    /** The user has decided what devices compute. */
+    dividesWeights: [...args, ...Object.keys(env)].some((word) => DIVIDES_WEIGHTS.has(word)),
     embeddings: choice(['--embedding', '--embeddings'], [], 'LLAMA_ARG_EMBEDDINGS') ?? false,
     rerank: choice(['--rerank', '--reranking'], [], 'LLAMA_ARG_RERANKING') ?? false,
     pooling: POOLINGS.find((each) => each === pooling),

@@ -9,6 +9,7 @@ export interface GgufHeader {
   readonly lists: ReadonlyMap<string, readonly number[]>;
   readonly vocabularySize: number | undefined;
   readonly tensors: TensorTotals;
+  readonly blocks: BlockBytes;
   readonly fileBytes: number;
 }
 
@@ -21,6 +22,9 @@ export interface TensorTotals {
   readonly inputBytes: number;
   readonly expertBytes: number;
 }
+
+/** Bytes of the tensors `blk.N.<name>` of each layer N, by name, such as `ffn_up_exps.weight`. */
+export type BlockBytes = Readonly<Record<string, readonly number[]>>;
 
 export type ParsedHeader =
   | { readonly kind: 'header'; readonly header: GgufHeader }
@@ -41,6 +45,10 @@ const MAX_DIMENSIONS = 8;
 const MAX_LIST_ITEMS = 1024;
 const MAX_KEPT_TEXT_BYTES = 2 ** 20;
 const MAX_KEPT_BYTES = 8 * 2 ** 20;
+/** Models have about 20 names in up to 128 layers. Others are not kept. */
+const MAX_BLOCK_NAMES = 64;
+const MAX_BLOCKS = 512;
+const BLOCK = /^blk\.(\d{1,3})\.([\w.]{1,48})$/;
 /** A vocabulary of 260,000 tokens with its merges takes 15 MiB. */
 const MAX_HEADER_BYTES = 2 ** 26;
 const NUMBER_BYTES = 8;
@@ -48,9 +56,10 @@ const MAX_SHOWN_CHARACTERS = 60;
 
 const ARRAY = 9;
 
-export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'lists'>> {
+export interface HeaderProgress extends Readonly<Omit<Progress, 'values' | 'lists' | 'blocks'>> {
   readonly values: ReadonlyMap<string, Scalar>;
   readonly lists: ReadonlyMap<string, readonly number[]>;
+  readonly blocks: ReadonlyMap<string, readonly number[]>;
 }
 
 type Phase = 'start' | 'values' | 'texts' | 'tensors' | 'done';
@@ -66,6 +75,7 @@ interface Progress {
   vocabularySize: number | undefined;
   readonly values: Map<string, Scalar>;
   readonly lists: Map<string, readonly number[]>;
+  readonly blocks: Map<string, number[]>;
   tensors: TensorTotals;
   dataBytes: number;
 }
@@ -82,13 +92,15 @@ export const NO_PROGRESS: HeaderProgress = {
   vocabularySize: undefined,
   values: new Map(),
   lists: new Map(),
+  blocks: new Map(),
   tensors: NO_TENSORS,
   dataBytes: 0,
 };
 
 export function parseHeaderWindow(before: HeaderProgress, window: Uint8Array): ParsedHeader {
   try {
-    const progress = { ...before, values: new Map(before.values), lists: new Map(before.lists) };
+    const blocks = new Map(before.blocks.entries().map(([name, bytes]) => [name, [...bytes]]));
+    const progress = { ...before, values: new Map(before.values), lists: new Map(before.lists), blocks };
     parseWindow(progress, new ByteCursor(window, progress.position));
     if (progress.phase === 'done') return { kind: 'header', header: headerOf(progress) };
     if (progress.position <= MAX_HEADER_BYTES) return { kind: 'more', progress };
@@ -143,7 +155,8 @@ const STEPS: Readonly<Record<Exclude<Phase, 'done'>, (progress: Progress, cursor
       progress.phase = 'done';
       return;
     }
-    const { end, totals } = parseTensor(cursor, progress.tensors);
+    const { name, bytes, end, totals } = parseTensor(cursor, progress.tensors);
+    noteBlock(progress.blocks, name, bytes);
     progress.tensors = totals;
     progress.dataBytes = Math.max(progress.dataBytes, end);
     progress.tensorsLeft -= 1;
@@ -192,7 +205,23 @@ function countKept(progress: Progress, key: string, bytes: number): void {
 
 const shorten = (name: string): string => name.slice(0, MAX_SHOWN_CHARACTERS);
 
-function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: number; readonly totals: TensorTotals } {
+function noteBlock(blocks: Map<string, number[]>, tensor: string, bytes: number): void {
+  const [, layer = '', name = ''] = BLOCK.exec(tensor) ?? [];
+  if (name === '' || Number(layer) >= MAX_BLOCKS || (!blocks.has(name) && blocks.size >= MAX_BLOCK_NAMES)) return;
+  const ofName = blocks.get(name) ?? [];
+  while (ofName.length <= Number(layer)) ofName.push(0);
+  ofName[Number(layer)] = bytes;
+  blocks.set(name, ofName);
+}
+
+interface Tensor {
+  readonly name: string;
+  readonly bytes: number;
+  readonly end: number;
+  readonly totals: TensorTotals;
+}
+
+function parseTensor(cursor: ByteCursor, totals: TensorTotals): Tensor {
   const name = cursor.text(MAX_KEY_BYTES);
   const dimensions = cursor.u32();
   if (dimensions > MAX_DIMENSIONS) throw new CorruptHeader(`its tensor "${shorten(name)}" has ${dimensions} dimensions`);
@@ -206,6 +235,8 @@ function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: 
   if (!Number.isSafeInteger(end) || !Number.isSafeInteger(parameters))
     throw new CorruptHeader(`its tensor "${shorten(name)}" is larger than any file`);
   return {
+    name,
+    bytes,
     end,
     totals: {
       hasClassifier: totals.hasClassifier || /^cls(\.|$)/.test(name),
@@ -217,10 +248,10 @@ function parseTensor(cursor: ByteCursor, totals: TensorTotals): { readonly end: 
   };
 }
 
-function headerOf({ values, lists, vocabularySize, tensors, position, dataBytes }: Progress): GgufHeader {
+function headerOf({ values, lists, vocabularySize, tensors, blocks, position, dataBytes }: Progress): GgufHeader {
   const alignment = alignmentOf(values);
   const fileBytes = Math.ceil(position / alignment) * alignment + dataBytes;
-  return { values, lists, vocabularySize, tensors, fileBytes };
+  return { values, lists, vocabularySize, tensors, blocks: Object.fromEntries(blocks), fileBytes };
 }
 
 function alignmentOf(values: ReadonlyMap<string, Scalar>): number {

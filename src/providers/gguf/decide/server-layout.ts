@@ -1,9 +1,20 @@
 /** Divides the memory of llama-server by arguments of the slot, its model and `resources.memory`. Pure. */
-import type { MemoryDemand, Sized } from '../../provider.ts';
+import type { MemoryDemand, MemorySplit, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
 import { isEncoder, roleOf, serverOptions } from './model-role.ts';
-import { cacheBytes, checkpointBytes, MIB, mostCheckpoints, serverParts, splitMemory, type ServerLayout } from './gguf-memory.ts';
+import {
+  hostWeights,
+  layersIn,
+  type HostWeights,
+  cacheBytes,
+  checkpointBytes,
+  MIB,
+  mostCheckpoints,
+  serverParts,
+  splitMemory,
+  type ServerLayout,
+} from './gguf-memory.ts';
 
 interface ChosenLayout {
   readonly layout: ServerLayout;
@@ -35,8 +46,9 @@ const MAX_CACHE_RAM_MIB = 2048;
 export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): ChosenLayout {
   const options = serverOptions(spec);
   const { start } = roleOf(slot, spec, model);
+  const host = hostWeights(model, options);
   const layoutOf = (context: number, parallel: number | undefined): ServerLayout =>
-    completeLayout({ slot, spec, model }, context, parallel);
+    completeLayout({ slot, spec, model, host }, context, parallel);
   const trained = model.trainedContext ?? UNKNOWN_CONTEXT;
   const set = options.context === 0 ? trained : options.context;
   if (start !== 'generate') {
@@ -60,16 +72,44 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
 export const serverMemory = (slot: string, spec: SlotSpec, model: Sized<GgufModel>): MemoryDemand =>
   demandOf(model, chooseLayout(slot, spec, model).layout);
 
+/** Experts first: a token needs a few of them, and attention in each layer. */
+export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufModel>): readonly MemorySplit[] {
+  if (spec.model.offload !== 'auto' || !usesGpu(spec) || serverOptions(spec).dividesWeights) return [];
+  const { layout } = chooseLayout(slot, spec, model);
+  const parts = serverParts(model, layout);
+  const layers = layersIn(model);
+  const hasExperts = (model.expertBytes ?? 0) > 0;
+  const splitOf = (expertLayersOnHost: number, gpuLayers: number | undefined, onHost: string): MemorySplit => ({
+    demand: splitMemory(parts, model, { ...layout, host: hostWeights(model, { expertLayersOnHost, gpuLayers, overrides: [] }) }),
+    env: {
+      ...(gpuLayers === undefined ? {} : { [GPU_LAYERS]: String(gpuLayers) }),
+      ...(expertLayersOnHost === 0 ? {} : { LLAMA_ARG_N_CPU_MOE: String(expertLayersOnHost) }),
+    },
+    onHost,
+  });
+  const counts = Array.from({ length: layers }, (_, index) => index + 1);
+  const textOf = (count: number): string =>
+    model.blockCount === undefined ? `about ${Math.round((100 * count) / layers)} % of the layers` : `${count} of ${layers} layers`;
+  const experts = hasExperts ? ', and all experts' : '';
+  return [
+    ...(hasExperts ? counts.map((count) => splitOf(count, undefined, `the experts of ${textOf(count)}`)) : []),
+    ...counts.map((count) => splitOf(hasExperts ? layers : 0, layers + 1 - count, `${textOf(count)}${experts}`)),
+  ];
+}
+
+/** Layers on devices, of a server that does not fit with all of them. */
+export const GPU_LAYERS = 'LLAMA_ARG_N_GPU_LAYERS';
+
 function completeLayout(
-  { slot, spec, model }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel },
+  { slot, spec, model, host }: { readonly slot: string; readonly spec: SlotSpec; readonly model: GgufModel; readonly host: HostWeights },
   context: number,
   parallel: number | undefined,
 ): ServerLayout {
   const options = serverOptions(spec);
   const role = roleOf(slot, spec, model);
   const batch = role.start === 'generate' ? Math.min(TEXT_BATCH, context) : embeddingContext(spec, model);
-  const { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost } = options;
-  const chosen = { keyType, valueType, fullWindows, cacheOnHost, expertsOnHost };
+  const { keyType, valueType, fullWindows, cacheOnHost } = options;
+  const chosen = { keyType, valueType, fullWindows, cacheOnHost, host };
   const layout: ServerLayout = {
     ...chosen,
     context,

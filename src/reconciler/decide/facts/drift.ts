@@ -1,6 +1,7 @@
 /** Differences between a workload and its template or spec, as its runtime reports them. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { MODEL_FILES, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
+import type { MemorySplit } from '../../../providers/provider.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
@@ -36,9 +37,12 @@ export function compareWorkload(
 function findDrift(workload: ObservedWorkload, template: Template, imageId: string | undefined): readonly string[] {
   const { container } = workload;
   const hostPort = container.port?.host ?? workload.endpoints[0]?.port;
+  // Its environment says how a server is divided, which its arguments repeat.
+  const isDivisible = (template.splits ?? []).length > 0;
+  const isKnown = (hostPort !== undefined || template.containerPort !== undefined) && !(isDivisible && container.env === undefined);
   return [
     ...difference('image', container.imageId, imageId),
-    ...(hostPort === undefined && template.containerPort === undefined ? [] : argvDrift(container.argv, template.argv(hostPort ?? 0))),
+    ...(isKnown ? argvDrift(container.argv, template.argv(hostPort ?? 0, container.env)) : []),
     ...envDrift(container.env, template),
     ...difference('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
     ...difference('devices', container.devices?.toSorted(), template.devices.toSorted()),
@@ -64,13 +68,16 @@ function argvDrift(actual: readonly string[] | undefined, wanted: readonly strin
 function envDrift(actual: Readonly<Record<string, string>> | undefined, template: Template): string[] {
   if (actual === undefined) return [];
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
-  const differing = [...names].filter(
-    (name) => actual[name] !== template.env[name] && name !== MODEL_FILES && !(saysPlacement(name) && template.env[name] === undefined),
-  );
+  const ofSplits = new Set(template.splits?.flatMap(({ env }) => Object.keys(env)));
+  const isPlacement = (name: string): boolean => template.env[name] === undefined && (saysPlacement(name) || ofSplits.has(name));
+  const differing = [...names].filter((name) => actual[name] !== template.env[name] && name !== MODEL_FILES && !isPlacement(name));
   const [started, present] = [actual[MODEL_FILES], template.env[MODEL_FILES]];
-  if (started !== undefined && present !== undefined && started !== present) return ['the files of its model were replaced'];
+  if (started !== undefined && present !== undefined && started !== present) return [MODEL_REPLACED];
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
 }
+
+/** As in `drift`. The server still has the old files open. */
+export const MODEL_REPLACED = 'the files of its model were replaced';
 
 const mountText = ({ source, target, readOnly }: Mount): string => `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
 
@@ -103,6 +110,11 @@ export function placementVariables(placement: PoolBytes, machine: Machine | unde
   const numbers = own.flatMap((id, index) => ((placement[id] ?? 0) > 0 ? [index] : []));
   return numbers.length === 0 ? {} : { [variables.name]: numbers.join(','), ...variables.more };
 }
+
+/** How a server was started, among its template's splits; undefined: with everything on devices. */
+export const splitOf = (env: Variables | undefined, { splits = [] }: Pick<Template, 'splits'>): MemorySplit | undefined =>
+  // The last one that matches sets the most variables.
+  splits.findLast((split) => Object.entries(split.env).every(([name, value]) => env?.[name] === value));
 
 /** The devices that a server was given; undefined where its environment does not say so, or is not known. */
 export function devicesGiven(env: Variables | undefined, machine: Machine | undefined, backend: Backend): readonly PoolId[] | undefined {

@@ -4,6 +4,7 @@
  * Pure.
  */
 import type { Device, Hardware, Machine, MachineDevice } from '../../../schema/status/hardware.ts';
+import type { MemorySplit } from '../../../providers/provider.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 
@@ -51,6 +52,8 @@ export interface MemoryVerdict {
   readonly estimatedBytes?: number | undefined;
   /** Where it is, or would be. */
   readonly placement: PoolBytes;
+  /** Set where the CPU computes a part, because the devices are too small. */
+  readonly split?: MemorySplit | undefined;
   /** The memory that is short; else the first one that the slot needs. The numbers below are those of this memory. */
   readonly pool: PoolId;
   readonly neededBytes: number;

@@ -4,7 +4,7 @@
  * most.
  */
 import { createHash } from 'node:crypto';
-import type { MemoryDemand, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
+import type { MemoryDemand, MemorySplit, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
@@ -23,6 +23,8 @@ export interface Template {
   readonly leastDeviceBytes?: number | undefined;
   /** What admission counts: the larger of the spec's and the estimate, by where it is. Undefined: not known. */
   readonly memory: MemoryDemand | undefined;
+  /** Servers that leave a part to the CPU, for devices that are too small. Default: none. */
+  readonly splits?: readonly MemorySplit[];
   /** All of it. */
   readonly memoryBytes: number | undefined;
   readonly image: ImageReference | undefined;
@@ -31,7 +33,8 @@ export interface Template {
   readonly devices: readonly string[];
   /** The port inside the container; undefined where the runtime shares the network of the host. */
   readonly containerPort: number | undefined;
-  readonly argv: (hostPort: number) => readonly [string, ...string[]];
+  /** `env`: the whole environment, where it is decided. */
+  readonly argv: (hostPort: number, env?: Readonly<Record<string, string>>) => readonly [string, ...string[]];
   /** Set where replicas have addresses of their own and take no host port. */
   readonly cluster: ClusterWorkload | undefined;
 }
@@ -68,7 +71,9 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     devices: provider.devices(spec.backend),
   };
   const { sizeBytes } = model;
-  const memory = demandOf(sizeBytes === undefined ? undefined : provider.estimateMemory(name, spec, { ...model, sizeBytes }), spec);
+  const sized = sizeBytes === undefined ? undefined : { ...model, sizeBytes };
+  const memory = demandOf(sized && provider.estimateMemory(name, spec, sized), spec);
+  const splits = traits.network === 'pods' || sized === undefined ? [] : (provider.splits?.(name, spec, sized) ?? []);
   const memoryBytes = memory && memory.hostBytes + memory.deviceBytes;
   // One wrong number would make the sum over all slots wrong.
   if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
@@ -82,10 +87,11 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     memory,
     objection: provider.objection?.(name, spec, model),
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
+    splits: splits.map((split) => ({ ...split, demand: demandOf(split.demand, spec) ?? split.demand })),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, model, memoryBytes) : undefined,
-    argv: (port) => provider.startCmd(context(port)),
+    argv: (port, env) => provider.startCmd({ ...context(port), ...defined({ env }) }),
   };
 }
 
@@ -145,7 +151,7 @@ export function workloadNamed(slot: DesiredSlot, template: Template, name: strin
     revision: template.revision,
     generation: slot.generation,
     image: template.image,
-    argv: template.argv(hostPort),
+    argv: template.argv(hostPort, template.env),
     env: template.env,
     mounts: template.mounts,
     devices: template.devices,

@@ -169,6 +169,9 @@ function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {
   const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${pool === HOST ? '' : ` on "${pool}"`} are promised${ahead}`;
   return [
     `  memory: ${verdict}, needs ${placementText(memory)}${measured}; ${promised}${kept}${others}`,
+    ...(memory.split === undefined
+      ? []
+      : [`  offload: the CPU computes ${memory.split.onHost}, as the devices are too small for all of it`]),
     ...(candidates.length <= 1 ? [] : ['  memory is short; the slots that share it:']),
     ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate)}`),
   ];

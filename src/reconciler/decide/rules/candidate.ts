@@ -16,9 +16,9 @@ import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
 import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { SlotMemory } from './allocator.ts';
-import { devicesGiven, placementVariables } from '../facts/drift.ts';
+import { devicesGiven, placementVariables, splitOf } from '../facts/drift.ts';
 import { findGates, type Gate } from './gates.ts';
-import { turnOf, placeMemory, type PlacementQuestion } from './memory-turns.ts';
+import { chooseSplit, turnOf, placeMemory, type PlacementQuestion } from './memory-turns.ts';
 import { correctDemand } from '../facts/measured-memory.ts';
 import type { MemoryClaim } from './share-memory.ts';
 import { whyNotWanted } from './wanted.ts';
@@ -55,9 +55,9 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
   const { spec, template, applying } = view;
   const notWanted = whyNotWanted(view);
   const gates = findGates(view);
-  const estimate = template?.memory;
-  const demand = estimate === undefined ? NOTHING : correctDemand(estimate, spec, view.measured);
-  const needs = { demand, pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
+  const needs = needsOf(view, machine);
+  const { demand } = needs;
+  const estimate = estimateOf(view, needs);
   const held = view.workloads.map((workload) => {
     const given = devicesGiven(workload.fact.container.env, machine, spec.backend);
     const counted = heldBytes(workload, needs, given, roomOnDevices(machine));
@@ -83,12 +83,32 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
 
 const NOTHING = { hostBytes: 0, deviceBytes: 0 };
 
+/** A server keeps the split it was started with. What replaces one is divided as on an idle machine. */
+function needsOf(view: SlotView, machine: Machine | undefined): PlacementQuestion {
+  const { spec, template, applying, workloads } = view;
+  const whole = { pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
+  if (template?.memory === undefined) return { ...whole, demand: NOTHING };
+  const present = [
+    ...workloads.map(({ fact }) => ({ ...fact, env: fact.container.env })),
+    ...(applying === undefined ? [] : [applying.args.workload]),
+  ];
+  const current = present.find(({ revision }) => revision === template.revision);
+  const split = current && splitOf(current.env, template);
+  const demand = correctDemand(split?.demand ?? template.memory, spec, view.measured);
+  if (current?.env !== undefined) return { ...whole, demand, split };
+  const open = { ...whole, demand, splits: template.splits ?? [] };
+  return present.length === 0 ? open : chooseSplit(open, roomOnDevices(machine));
+}
+
+const estimateOf = ({ template }: SlotView, { split }: PlacementQuestion) => split?.demand ?? template?.memory;
+
 function makeClaim(
   view: SlotView,
   { needs, present, incumbent }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[]; readonly incumbent: boolean },
 ): MemoryClaim {
   const { spec, inFlight, waiting, waitingSince, lastActiveAt = 0, workloads, now } = view;
   const request = { busy: inFlight > 0 || waiting > 0, incumbent, waitingSince, lastActiveAt };
+  const estimate = estimateOf(view, needs);
   const { probe, seenAt: startedAt } = workloads.find(({ alive, known }) => alive && known.probe?.passed === true)?.known ?? {};
   return {
     ...request,
@@ -96,7 +116,7 @@ function makeClaim(
     priority: spec.priority,
     turn: turnOf({ ...request, onDemand: spec.load === 'on-demand', passingSince: probe?.since, startedAt, now }),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
-    estimatedBytes: view.template === undefined || needs.demand === view.template.memory ? undefined : view.template.memoryBytes,
+    estimatedBytes: estimate === undefined || needs.demand === estimate ? undefined : estimate.hostBytes + estimate.deviceBytes,
     held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),
     needs,
   };
@@ -110,9 +130,11 @@ function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): Po
 
 /** The memory of a slot, once it is known what it gets. */
 export function slotMemory({ view, machine, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
+  const alone = chooseSplit(needs, roomOnDevices(machine));
   const needed =
-    claim?.held === undefined ? (verdict?.placement ?? placeMemory(needs, roomOnDevices(machine))) : placeAgain(needs, [claim.held]);
-  const variables = placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {});
+    claim?.held === undefined ? (verdict?.placement ?? placeMemory(alone, roomOnDevices(machine))) : placeAgain(needs, [claim.held]);
+  const { split } = claim === undefined || verdict === undefined ? alone : verdict;
+  const variables = { ...placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {}), ...split?.env };
   return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
 }
 

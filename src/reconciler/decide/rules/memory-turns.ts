@@ -8,7 +8,7 @@
  */
 import { HOST, type MemoryGroup, type PoolBytes, type PoolId, type PoolsOfBackend } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
-import type { MemoryDemand } from '../../../providers/provider.ts';
+import type { MemoryDemand, MemorySplit } from '../../../providers/provider.ts';
 
 export interface Turn {
   readonly group: MemoryGroup;
@@ -135,6 +135,19 @@ export interface PlacementQuestion {
   readonly pools: PoolsOfBackend;
   /** How many devices the slot asks for; undefined: as few as possible. */
   readonly gpus: number | undefined;
+  /** Smaller demands on devices, where it is still open which one the server is started with. Default: none. */
+  readonly splits?: readonly MemorySplit[];
+  /** The one whose demand this is. */
+  readonly split?: MemorySplit | undefined;
+}
+
+/** The first split that fits where the whole server does not; the question itself if none does or is needed. */
+export function chooseSplit(needs: PlacementQuestion, freeBytes: (pool: PoolId) => number): PlacementQuestion {
+  const { splits = [], ...whole } = needs;
+  const fits = (question: PlacementQuestion): boolean =>
+    Object.entries(placeMemory(question, freeBytes)).every(([id, bytes]) => bytes <= freeBytes(id));
+  if (splits.length === 0 || whole.pools.own.length === 0 || fits(whole)) return whole;
+  return splits.map((split) => ({ ...whole, demand: split.demand, split })).find(fits) ?? whole;
 }
 
 /**

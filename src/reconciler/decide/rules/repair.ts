@@ -3,12 +3,15 @@
  *
  *     drift = "repair"             repaired without end, with the back-off of failures
  *     drift = "warn", "ignore"     left as it is
- *     it keeps the slot from       stalled: at once where it is left as it is, else once the back-off has reached
- *     answering                    its longest delay, because then a user must stop the cause
+ *     it keeps the slot from       stalled at once where it is left as it is
+ *     answering
+ *     altered after each repair,   stalled once the back-off has reached its longest delay, because then a user must
+ *     or update by an edit         stop the cause; it is still repaired
  *
  * Pure.
  */
 import { delayAfter, LONGEST_DELAY_MS } from './backoff.ts';
+import { MODEL_REPLACED } from '../facts/drift.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 
@@ -26,24 +29,31 @@ export function repairsDrift(view: SlotView): boolean {
 
 /** What was altered, and how often that was repaired. The message stays the same until the next repair. */
 export function describeAltered({ drift }: Pick<WorkloadView, 'drift'>, view: SlotView): Finding {
+  if (drift.every((text) => text === MODEL_REPLACED))
+    return { reason: 'ModelChanged', message: `The files of the model were replaced, and the server has the old ones${repairsText(view)}` };
   return { reason: 'WorkloadAltered', message: `The workload was altered from outside: ${drift.join('; ')}${repairsText(view)}` };
 }
 
-/** Why the slot does not answer despite a repair, or without one; undefined if no action is needed. */
+/** Why repairs do not help, or are needed and not made; undefined if no action is needed. */
 export function findUnrepairable(
   view: SlotView,
   { serving, starting }: { readonly serving: WorkloadView | undefined; readonly starting: WorkloadView | undefined },
 ): Finding | undefined {
-  if (serving !== undefined || starting === undefined) return undefined;
-  const { repairs, spec } = view;
-  const altered = starting.standing === 'altered';
+  const { repairs, spec, slot } = view;
+  const { updates } = [starting, serving].find((workload) => workload?.behind === true)?.known ?? {};
+  if (updates?.generation === slot.generation && delayAfter(updates.times) >= LONGEST_DELAY_MS) {
+    const message = `An edit was applied ${updates.times} times, and something undoes it each time; stop it`;
+    return { reason: 'WorkloadAltered', message };
+  }
+  const altered = [starting, serving].find((workload) => workload?.standing === 'altered');
   if (spec.lifecycle.drift !== 'repair') {
-    if (!altered || !isScaledToZero(starting)) return undefined;
-    const message = `${describeAltered(starting, view).message}; undo the change, or set "drift" to "repair"`;
+    if (serving !== undefined || altered === undefined || !isScaledToZero(altered)) return undefined;
+    const message = `${describeAltered(altered, view).message}; undo the change, or set "drift" to "repair"`;
     return { reason: 'WorkloadAltered', message };
   }
   if (repairs === undefined || delayAfter(repairs.times) < LONGEST_DELAY_MS) return undefined;
-  const what = altered ? starting.drift.join('; ') : 'repairs do not last';
+  if (altered === undefined && (serving !== undefined || starting === undefined)) return undefined;
+  const what = altered?.drift.join('; ') ?? 'repairs do not last';
   const message = `The workload is altered from outside again and again: ${what}${repairsText(view)}; stop the cause`;
   return { reason: 'WorkloadAltered', message };
 }

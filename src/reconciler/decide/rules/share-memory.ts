@@ -13,7 +13,7 @@ import {
 } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-value.ts';
-import { inOrder, placeMemory, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
+import { chooseSplit, inOrder, placeMemory, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
 
 export interface MemoryClaim extends MemoryRequest {
   /** Set where its server was measured to use more than this. */
@@ -131,8 +131,12 @@ function isSameShare(one: Share, other: Share): boolean {
   return one.pools === other.pools || isSameValue([...one.pools], [...other.pools]);
 }
 
-function decide(claim: MemoryClaim, share: Share): Verdict {
-  const isNew = !claim.incumbent;
+function decide(asked: MemoryClaim, share: Share): Verdict {
+  const isNew = !asked.incumbent;
+  // Beside what is always loaded; the rest gives way in turns.
+  const needs = chooseSplit(asked.needs, (id) => roomIn(share.pools.get(id), share.firm[id] ?? 0, true));
+  const claim = asked.held === undefined ? { ...asked, needs } : asked;
+  const { split } = claim.needs;
   const besideOthers = isNew || share.beside;
   const room = (used: PoolBytes) => (id: PoolId) => roomIn(share.pools.get(id), used[id] ?? 0, besideOthers);
   const placement =
@@ -151,6 +155,7 @@ function decide(claim: MemoryClaim, share: Share): Verdict {
     bytes: totalBytes(placement),
     ...(claim.estimatedBytes === undefined ? {} : { estimatedBytes: claim.estimatedBytes }),
     placement,
+    ...(split === undefined ? {} : { split }),
     pool,
     neededBytes: placement[pool] ?? 0,
     budgetBytes,
@@ -219,7 +224,7 @@ function roomIn(pool: MemoryPool | undefined, usedBytes: number, besideOthers: b
 /** Whether it fits once all earlier on-demand slots have released their memory; `always` slots never do. */
 function mayFit({ needs, held }: MemoryClaim, placement: PoolBytes, { firm, pools }: Share, besideOthers: boolean): boolean {
   const room = (id: PoolId): number => roomIn(pools.get(id), firm[id] ?? 0, besideOthers);
-  return lacking(held === undefined ? placeMemory(needs, room) : placement, room) === undefined;
+  return lacking(held === undefined ? placeMemory(chooseSplit(needs, room), room) : placement, room) === undefined;
 }
 
 function listCandidates(turns: readonly ShareTurn[]): readonly MemoryCandidate[] {

@@ -27,12 +27,15 @@ test('viewMemory() shows where the memory is, what is short, and who shares it',
       { memory: 'host', bytes: 1 },
       { memory: 'gpu0', bytes: 4 },
     ],
+    on_host: null,
     short: { memory: 'gpu0', bytes: 4, budget_bytes: 6, promised_bytes: 3, others_bytes: 1, kept_for: null },
     candidates: [
       { slot: 'vision', bytes: 5, priority: 0, running: false, admitted: false, because: 'waiting' },
       { slot: 'coder', bytes: 3, priority: 1, running: true, admitted: true, because: 'turn' },
     ],
   });
+  const split = { demand: { hostBytes: 1, deviceBytes: 4 }, env: {}, onHost: '2 of 4 layers' };
+  expect(viewMemory({ ...memory, split })?.on_host).toBe('2 of 4 layers');
   expect(viewMemory({ ...memory, keptFor: other })?.short?.kept_for).toBe('coder');
   expect(viewMemory({ ...memory, budgetBytes: undefined })?.short).toBeNull();
   expect(viewMemory(undefined)).toBeNull();

@@ -218,10 +218,7 @@ describe('where the memory is', () => {
     expect(demand({ backend: 'cuda' }, { ...model, hasOutput: false }).deviceBytes - gpu.deviceBytes).toBe(GIB / 2);
   });
 
-  test.each([
-    ['--no-kv-offload', 4 * MIB],
-    ['--cpu-moe', 3 * GIB],
-  ])('%s moves %d bytes to the host', (argument, bytes) => {
+  test.each([['--no-kv-offload', 4 * MIB]])('%s moves %d bytes to the host', (argument, bytes) => {
     const moved = demand({ backend: 'cuda' }, model, [argument]);
     expect(gpu.deviceBytes - moved.deviceBytes).toBe(bytes);
     expect(moved.hostBytes - gpu.hostBytes).toBe(bytes);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { splitOf } from '../../../../src/reconciler/decide/facts/drift.ts';
 import { MODEL_FILES } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { ContainerFacts } from '../../../../src/reconciler/ports.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
@@ -41,6 +42,27 @@ describe('the files of a model', () => {
   test('are not told to pods, whose files are their own', () => {
     const { template } = driftOf('new', undefined, { traits: { kind: 'kube', network: 'pods' } });
     expect(template.env).not.toHaveProperty(MODEL_FILES);
+  });
+});
+
+describe('a server that is divided between devices and CPU', () => {
+  const split = { demand: { hostBytes: 1, deviceBytes: 1 }, env: { LAYERS: '3' }, onHost: '3 of 4 layers' };
+  const compareWith = (altered: Partial<ContainerFacts>) => {
+    const { desired, observed, slot, template } = factsOf({ workloads: [{ id: 'w0', altered }] });
+    const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    if (workload === undefined) throw new Error('It must be there');
+    const divisible: typeof template = { ...template, splits: [split], argv: (_port, env) => ['fake', env?.['LAYERS'] ?? 'all'] };
+    return { drift: desired.compare(slot, divisible, undefined, workload).drift, of: splitOf(workload.container.env, divisible) };
+  };
+
+  test('differs in nothing from its template, and its environment says how it is divided', () => {
+    expect(compareWith({ argv: ['fake', '3'], env: { SLOT: 'primary', LAYERS: '3' } })).toEqual({ drift: [], of: split });
+    expect(compareWith({ argv: ['fake', 'all'], env: { SLOT: 'primary' } })).toEqual({ drift: [], of: undefined });
+  });
+
+  test('differs where its arguments are not those of its environment, unless that is not known', () => {
+    expect(compareWith({ argv: ['fake', 'all'], env: { SLOT: 'primary', LAYERS: '3' } }).drift).toEqual(['argv differs']);
+    expect(compareWith({ argv: ['fake', '3'], env: undefined }).drift).toEqual([]);
   });
 });
 
