@@ -1,0 +1,150 @@
+/**
+ * Forecasts requests for a slot from the days on which it was needed. In each pass, for each slot that learns:
+ *
+ *     1. note that it was needed
+ *     2. end the forecast: right if a request has come, wrong if its time is over
+ *     3. make a forecast if the slot is unloaded, and days like this one give a reason
+ *
+ * A forecast loads the slot only while at least as many of the last ones were right as wrong; the others are counted
+ * all the same, so that it goes on once they would have been right. After a wrong one, there is no other until a request
+ * has come: a holiday costs one load. Pure.
+ */
+import type { Finding } from '../../../schema/words/failure.ts';
+import { DAYS } from '../../../schema/slot/warm-times.ts';
+import {
+  KEPT_DAYS,
+  KEPT_OUTCOMES,
+  NO_HISTORY,
+  STEP_MINUTES,
+  STEPS_PER_DAY,
+  type RequestHistory,
+} from '../../../schema/status/request-history.ts';
+
+/** How far ahead a request is expected, in steps: long enough to load any model, short enough to cost little. */
+const AHEAD_STEPS = 3;
+export const AHEAD_MS = AHEAD_STEPS * STEP_MINUTES * 60_000;
+/** A forecast needs as many days, and compares at most the last ten, of which this share had a request. */
+const LEAST_DAYS = 5;
+const MOST_DAYS = 10;
+const LEAST_SHARE = 0.7;
+/** The same days of as many weeks decide where they agree: a slot that is needed on Mondays only, or never on Fridays. */
+const SAME_DAYS = 3;
+const DAY_MS = 24 * 60 * 60_000;
+
+/** A wall time in a time zone. */
+export interface LocalTime {
+  /** `2026-11-26`. */
+  readonly date: string;
+  readonly step: number;
+}
+
+export interface Forecast {
+  /** Monotonic milliseconds. */
+  readonly endsAt: number;
+  readonly because: Finding;
+  /** The slot is loaded for it. */
+  readonly loads: boolean;
+}
+
+export interface Learned {
+  readonly history: RequestHistory;
+  readonly forecast: Forecast | undefined;
+  /** The forecast that has just ended. */
+  readonly ended?: Forecast & { readonly right: boolean };
+}
+
+export const NOTHING_LEARNED: Learned = { history: NO_HISTORY, forecast: undefined };
+
+interface Moment {
+  readonly now: number;
+  readonly local: LocalTime;
+  /** When it was last needed since the last pass; undefined if it was not. */
+  readonly neededAt: LocalTime | undefined;
+  /** Only a forecast would keep it loaded. */
+  readonly isAtRest: boolean;
+}
+
+/** Returns `before` itself where there is nothing new. */
+export function learn(before: Learned, { now, local, neededAt, isAtRest }: Moment): Learned {
+  const days = noteDay(before.history.days, local, neededAt);
+  const isOver = before.forecast !== undefined && (neededAt !== undefined || now >= before.forecast.endsAt);
+  const ended = isOver && before.forecast !== undefined ? { ...before.forecast, right: neededAt !== undefined } : undefined;
+  const outcomes = ended === undefined ? before.history.outcomes : [...before.history.outcomes, ended.right].slice(-KEPT_OUTCOMES);
+  const paused = neededAt === undefined && (before.history.paused || ended?.right === false);
+  const kept = isOver ? undefined : before.forecast;
+  const reason = isAtRest && !paused && kept === undefined && neededAt === undefined ? whyExpected(days, local) : undefined;
+  const forecast = reason === undefined ? kept : { because: because(reason), endsAt: now + AHEAD_MS, loads: isWorthwhile(outcomes) };
+  const isSame = days === before.history.days && ended === undefined && paused === before.history.paused;
+  if (isSame && forecast === before.forecast && before.ended === undefined) return before;
+  return { history: isSame ? before.history : { days, outcomes, paused }, forecast, ...(ended === undefined ? {} : { ended }) };
+}
+
+/** At least as often right as wrong; so is a slot without forecasts. */
+export function isWorthwhile(outcomes: readonly boolean[]): boolean {
+  return outcomes.filter((right) => right).length * 2 >= outcomes.length;
+}
+
+/** For the timeline of a slot that was loaded and not needed. */
+export function describeWrong({ message }: Finding, outcomes: readonly boolean[]): string {
+  const wrong = outcomes.filter((right) => !right).length;
+  const stops = isWorthwhile(outcomes)
+    ? ''
+    : `; as ${wrong} of the last ${outcomes.length} forecasts were wrong, the slot is not loaded for the next ones`;
+  return `No request has come in time: ${message}${stops}`;
+}
+
+/** A day in the future was noted by a clock that was wrong. */
+function noteDay(days: RequestHistory['days'], { date }: LocalTime, neededAt: LocalTime | undefined): RequestHistory['days'] {
+  const oldest = dateBefore(date, KEPT_DAYS);
+  const isKept = (each: { readonly date: string }): boolean => each.date > oldest && each.date <= date;
+  const kept = days.every(isKept) ? days : days.filter(isKept);
+  const all = kept.at(-1)?.date === date ? kept : [...kept, { date, steps: '0'.repeat(STEPS_PER_DAY) }];
+  const index = neededAt === undefined ? -1 : all.findIndex((each) => each.date === neededAt.date);
+  const day = all[index];
+  if (day === undefined || neededAt === undefined || day.steps[neededAt.step] === '1') return all;
+  return all.with(index, { ...day, steps: `${day.steps.slice(0, neededAt.step)}1${day.steps.slice(neededAt.step + 1)}` });
+}
+
+const because = (reason: string): Finding => ({ reason: 'WarmForecast', message: `The slot is loaded ahead of requests: ${reason}` });
+
+/** Such as "needed between 08:50 and 09:20 on 9 of the last 10 weekdays"; undefined where no request is expected soon. */
+function whyExpected(days: RequestHistory['days'], { date, step }: LocalTime): string | undefined {
+  const end = Math.min(step + AHEAD_STEPS, STEPS_PER_DAY);
+  const past = days
+    .filter((day) => day.date < date)
+    .map((day) => ({ day: weekdayOf(day.date), needed: day.steps.slice(step, end).includes('1') }));
+  const today = weekdayOf(date);
+  const same = past.filter(({ day }) => day === today).slice(-SAME_DAYS);
+  const alike = past.filter(({ day }) => isWeekend(day) === isWeekend(today)).slice(-MOST_DAYS);
+  const times = alike.filter(({ needed }) => needed).length;
+  const between = `needed between ${timeOf(step)} and ${timeOf(end)} on`;
+  if (same.length === SAME_DAYS && same.every(({ needed }) => needed)) return `${between} the last ${SAME_DAYS} ${NAMES[today]}s`;
+  if (alike.length < LEAST_DAYS || times < alike.length * LEAST_SHARE) return undefined;
+  if (same.length > 0 && same.every(({ needed }) => !needed)) return undefined;
+  return `${between} ${times} of the last ${alike.length} ${isWeekend(today) ? 'days of weekends' : 'weekdays'}`;
+}
+
+const NAMES = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+const isWeekend = (day: number): boolean => DAYS[day] === 'Sat' || DAYS[day] === 'Sun';
+const weekdayOf = (date: string): number => new Date(`${date}T00:00:00Z`).getUTCDay();
+const dateBefore = (date: string, days: number): string =>
+  new Date(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS).toISOString().slice(0, 10);
+
+function timeOf(step: number): string {
+  const minutes = step * STEP_MINUTES;
+  return [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+/** `zone`: an IANA time zone. */
+export function localTime(zone: string, wallMs: number): LocalTime {
+  const parts = new Intl.DateTimeFormat('en-CA', {
+    timeZone: zone,
+    hourCycle: 'h23',
+    ...{ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' },
+  }).formatToParts(wallMs);
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.find((each) => each.type === type)?.value ?? '';
+  return {
+    date: `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`,
+    step: Math.floor((Number(part('hour')) * 60 + Number(part('minute'))) / STEP_MINUTES),
+  };
+}
