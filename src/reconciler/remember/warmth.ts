@@ -8,7 +8,7 @@ import { reuse } from '../../schema/words/same-value.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { RequestHistories, RequestHistory } from '../../schema/status/request-history.ts';
 import type { Observed } from '../decide/facts/facts.ts';
-import { learn, localTime, NOTHING_LEARNED, type Learned, type LocalTime } from '../decide/rules/forecast.ts';
+import { learn, localFormat, localTime, NOTHING_LEARNED, type Learned, type LocalTime } from '../decide/rules/forecast.ts';
 import { scheduledAt } from '../decide/rules/warm-schedule.ts';
 import type { DesiredSlot } from '../ports.ts';
 
@@ -33,6 +33,7 @@ interface WarmthDeps {
 export type Warmth = ReturnType<typeof createWarmth>;
 
 export function createWarmth({ zone, histories, known = new Map(), onEnded }: WarmthDeps) {
+  const format = localFormat(zone);
   const learned = new Map<SlotName, Learned>([...known].map(([name, history]) => [name, { ...NOTHING_LEARNED, history }]));
   /** The last requests that were learned from, in monotonic milliseconds. */
   const notedAt = new Map<SlotName, number>();
@@ -65,12 +66,12 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
       for (const slot of slots.values()) {
         const { name } = slot;
         if (slot.spec.lifecycle.prewarm !== 'learned') continue;
-        local ??= localTime(zone, wallNow);
+        local ??= localTime(format, wallNow);
         const before = learned.get(name) ?? NOTHING_LEARNED;
         const at = requestAt.get(name);
         const isNew = at !== undefined && at > (notedAt.get(name) ?? Number.NEGATIVE_INFINITY);
         if (isNew) notedAt.set(name, at);
-        const neededAt = isNew ? localTime(zone, wallNow - (now - at)) : undefined;
+        const neededAt = isNew ? localTime(format, wallNow - (now - at)) : undefined;
         const isAtRest = schedule(slot.spec.lifecycle.warm, wallNow).because === undefined && atRest(slot);
         const after = learn(before, { now, local, neededAt, isAtRest });
         learned.set(name, after);

@@ -34,9 +34,9 @@ export const SLOT_RULES: readonly SlotRule[] = [
     holds({ lifecycle, load }) {
       if (load === 'on-demand' || !isTable(lifecycle)) return true;
       const { warm, prewarm, idleTimeout } = lifecycle;
-      return idleTimeout !== 'never' || (prewarm === 'off' && Array.isArray(warm) && warm.length === 0);
+      return idleTimeout !== 'never' || (prewarm === 'never' && Array.isArray(warm) && warm.length === 0);
     },
-    cel: "self.load == 'on-demand' || self.lifecycle.idleTimeout != 'never' || (self.lifecycle.warm.size() == 0 && self.lifecycle.prewarm == 'off')",
+    cel: "self.load == 'on-demand' || self.lifecycle.idleTimeout != 'never' || (self.lifecycle.warm.size() == 0 && self.lifecycle.prewarm == 'never')",
   },
   {
     at: ['model'],

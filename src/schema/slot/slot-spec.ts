@@ -50,8 +50,8 @@ const Lifecycle = z.strictObject({
       'Times at which the model is loaded without a request, if memory is free, and not unloaded: days, which may be left out, and two times, as in "Mon-Fri 08:30-18:00"',
     ),
   prewarm: z
-    .enum(['off', 'learned'])
-    .default('off')
+    .enum(['never', 'learned'])
+    .default('never')
     .describe('"learned" loads the model shortly before the time at which requests came on earlier days, if memory is free'),
   startTimeout: durationWithin('1s', '24h')
     .default(DEFAULT_TIMES.startTimeout)

@@ -50,7 +50,7 @@ export const PROGRESS_REASONS = {
   WarmScheduled: reason('The slot is loaded without a request, because `lifecycle.warm` says so', 'Nothing'),
   WarmForecast: reason(
     'The slot is loaded without a request, because `lifecycle.prewarm` is `learned` and requests came at this time on earlier days',
-    'Nothing; `prewarm = "off"` turns it off',
+    'Nothing; `prewarm = "never"` turns it off',
   ),
   ProbeNotPassed: reason('The server runs and has not answered its first probe', 'Wait; `start_timeout` limits how long this may take'),
   ProbeDue: reason('A probe checks that the server still answers', 'Nothing'),

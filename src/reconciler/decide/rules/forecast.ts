@@ -135,16 +135,13 @@ function timeOf(step: number): string {
   return [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, '0')).join(':');
 }
 
-/** `zone`: an IANA time zone. */
-export function localTime(zone: string, wallMs: number): LocalTime {
-  const parts = new Intl.DateTimeFormat('en-CA', {
-    timeZone: zone,
-    hourCycle: 'h23',
-    ...{ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit' },
-  }).formatToParts(wallMs);
-  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.find((each) => each.type === type)?.value ?? '';
-  return {
-    date: `${part('year').padStart(4, '0')}-${part('month')}-${part('day')}`,
-    step: Math.floor((Number(part('hour')) * 60 + Number(part('minute'))) / STEP_MINUTES),
-  };
+/** For `localTime`. To make it takes longer than a pass. `zone`: an IANA time zone. */
+export const localFormat = (zone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'short' });
+
+/** Swedish times are written as ISO 8601 has them: `2026-11-26 08:52`. */
+export function localTime(format: Intl.DateTimeFormat, wallMs: number): LocalTime {
+  const [date = '', time = ''] = format.format(wallMs).split(' ');
+  const [hours = 0, minutes = 0] = time.split(':').map(Number);
+  return { date, step: Math.floor((hours * 60 + minutes) / STEP_MINUTES) };
 }

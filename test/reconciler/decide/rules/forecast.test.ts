@@ -4,6 +4,7 @@ import {
   AHEAD_MS,
   describeWrong,
   learn,
+  localFormat,
   localTime,
   NOTHING_LEARNED,
   type Learned,
@@ -148,10 +149,11 @@ describe('the history', () => {
   });
 
   test('has the date of the time zone', () => {
+    const at = (zone: string, wallMs: number) => localTime(localFormat(zone), wallMs);
     const time = Date.parse('2026-03-29T00:59:59Z');
-    expect(localTime('Europe/Berlin', time)).toEqual({ date: '2026-03-29', step: 11 });
-    expect(localTime('Europe/Berlin', time + 1000)).toEqual({ date: '2026-03-29', step: 18 });
-    expect(localTime('Pacific/Kiritimati', time)).toEqual({ date: '2026-03-29', step: 89 });
-    expect(localTime('America/New_York', time)).toEqual({ date: '2026-03-28', step: 125 });
+    expect(at('Europe/Berlin', time)).toEqual({ date: '2026-03-29', step: 11 });
+    expect(at('Europe/Berlin', time + 1000)).toEqual({ date: '2026-03-29', step: 18 });
+    expect(at('Pacific/Kiritimati', time)).toEqual({ date: '2026-03-29', step: 89 });
+    expect(at('America/New_York', time)).toEqual({ date: '2026-03-28', step: 125 });
   });
 });
