@@ -1,4 +1,4 @@
-/** What slots have learned of their requests, in `<state>/learned/<slot>.json`: times only, and nothing of what they contained. */
+/** When requests needed slots, in `<state>/learned/<slot>.json`; nothing of what they contained. */
 import { join } from 'node:path';
 import { RequestHistory, type RequestHistories } from '../schema/status/request-history.ts';
 import { SlotName } from '../schema/words/names.ts';
@@ -12,53 +12,39 @@ const MODE = 0o600;
 
 /** A file that cannot be read is logged and left out. One that cannot be written is written with the next change. */
 export function createRequestHistoryFiles(directory: string, log: SourceLog, disk: Disk = SYSTEM_DISK) {
-  const backlog = new Map<SlotName, RequestHistory | undefined>();
-  let working: Promise<void> | undefined;
   const writes = createWriteLog(log);
-  const fileOf = (slot: SlotName): string => join(directory, `${slot}.json`);
+  let written = Promise.resolve();
 
-  async function drain(): Promise<void> {
-    for (const [slot, history] of backlog) {
-      backlog.delete(slot);
-      const path = fileOf(slot);
-      try {
-        if (history === undefined) await disk.rm(path, { force: true });
-        else await writeJsonAtomically(path, history, MODE, { disk });
-        if (history !== undefined) writes.succeeded(path);
-      } catch (error) {
-        writes.failed(`what slot "${slot}" has learned`, path, error);
-      }
+  async function store(slot: SlotName, history: RequestHistory | undefined): Promise<void> {
+    const path = join(directory, `${slot}.json`);
+    try {
+      if (history === undefined) return await disk.rm(path, { force: true });
+      await writeJsonAtomically(path, history, MODE, { disk });
+      writes.succeeded(path);
+    } catch (error) {
+      writes.failed(`what slot "${slot}" has learned`, path, error);
     }
-    working = undefined;
   }
+  const warn = (path: string, error: unknown): void =>
+    log.warn({ file: path, error: messageOf(error) }, `"${path}" cannot be read, so what it has of earlier requests is learned anew`);
+
   return {
     async read() {
       const histories = new Map<SlotName, RequestHistory>();
-      const files = await listDirectory(directory, disk).catch((error: unknown) => [warn(directory, error)]);
+      const files = await listDirectory(directory, disk).catch((error: unknown) => (warn(directory, error), []));
       for (const file of files) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]);
-        if (!name.success) continue;
-        const path = fileOf(name.data);
+        const path = join(directory, file);
         try {
-          histories.set(name.data, RequestHistory.parse(JSON.parse(await readRegularFile(path, { disk }))));
+          if (name.success) histories.set(name.data, RequestHistory.parse(JSON.parse(await readRegularFile(path, { disk }))));
         } catch (error) {
           warn(path, error);
         }
       }
       return histories;
     },
-    write(slot, history) {
-      backlog.set(slot, history);
-      working ??= drain();
-    },
-    /** Resolves when all pending writes are done or have failed. */
-    async flush(): Promise<void> {
-      while (working !== undefined) await working;
-    },
+    write: (slot, history) => void (written = written.then(async () => await store(slot, history))),
+    /** Resolves when all writes are done or have failed. */
+    flush: async () => await written,
   } satisfies RequestHistories & { flush(): Promise<void> };
-
-  function warn(path: string, error: unknown): string {
-    log.warn({ file: path, error: messageOf(error) }, `"${path}" cannot be read, so what it has of earlier requests is learned anew`);
-    return '';
-  }
 }

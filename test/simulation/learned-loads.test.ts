@@ -121,20 +121,22 @@ function watched(account: Account, worldOf: () => World): Decide {
 
 /** Counts again what a load says, from the requests that were sent. */
 function isTrue({ needed }: Account, { at, because }: Account['loads'][number]): boolean {
-  const said = /needed between (\d\d):(\d\d) and (\d\d):(\d\d) on (?:(\d+) of )?the last (\d+) (weekdays|days of weekends|\w+days)$/.exec(
-    because,
-  );
+  const said =
+    /needed between (\d\d):(\d\d) and (\d\d):(\d\d) on (?:(\d+) of )?the last (\d+) (weekdays|weekend days|\w+days)( of use)?$/.exec(
+      because,
+    );
   if (said === null) return false;
-  const [, fromHour, fromMinute, toHour, toMinute, times, of, kind] = said;
+  const [, fromHour, fromMinute, toHour, toMinute, times, of, kind, ofUse] = said;
   const today = Math.floor(at / DAY_MS) * DAY_MS;
   const minutes = (at - today) / MINUTE_MS;
   const [from, to] = [Number(fromHour) * 60 + Number(fromMinute), Number(toHour) * 60 + Number(toMinute)];
-  if (minutes < from || minutes >= from + 10) return false;
+  if (minutes < from || minutes >= to) return false;
   const dayOf = (time: number): number => new Date(time).getUTCDay();
   const isAlike = (time: number): boolean =>
-    kind === 'weekdays' ? dayOf(time) % 6 !== 0 : kind === 'days of weekends' ? dayOf(time) % 6 === 0 : dayOf(time) === dayOf(today);
+    kind === 'weekdays' ? dayOf(time) % 6 !== 0 : kind === 'weekend days' ? dayOf(time) % 6 === 0 : dayOf(time) === dayOf(today);
+  const isUsed = (day: number): boolean => needed.some((time) => time >= day && time < day + DAY_MS);
   const days = Array.from({ length: DAYS }, (_, index) => today - (index + 1) * DAY_MS)
-    .filter(isAlike)
+    .filter((day) => isAlike(day) && (ofUse === undefined || isUsed(day)))
     .slice(0, Number(of));
   const counted = days.filter((day) => needed.some((time) => time >= day + from * MINUTE_MS && time < day + to * MINUTE_MS));
   return counted.length === Number(times ?? of);

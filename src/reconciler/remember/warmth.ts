@@ -51,7 +51,10 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
   }
 
   return {
-    /** Call it in each pass of a controller that leads. `requestAt`: when requests last needed each slot; `atRest`: whether a slot rests unless something loads it ahead. */
+    /**
+     * Call it in each pass of a controller that leads. `requestAt`: when requests last needed each slot. `atRest`:
+     * whether a slot rests unless something loads it ahead.
+     */
     track(
       slots: ReadonlyMap<SlotName, DesiredSlot>,
       { requestAt, atRest }: { readonly requestAt: ReadonlyMap<SlotName, number>; readonly atRest: (slot: DesiredSlot) => boolean },

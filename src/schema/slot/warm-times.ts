@@ -47,4 +47,4 @@ function minutesOf(time: string): number {
 }
 
 const cronOf = (minutes: number, days: readonly number[]): string =>
-  `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${[...new Set(days)].toSorted().join(',')}`;
+  `${minutes % 60} ${Math.floor(minutes / 60) % 24} * * ${[...new Set(days)].toSorted((a, b) => a - b).join(',')}`;

@@ -17,12 +17,12 @@ export const RequestHistory = z.object({
     .readonly(),
   /** For each of the last forecasts, oldest first, whether a request came. */
   outcomes: z.array(z.boolean()).max(KEPT_OUTCOMES).readonly(),
-  /** The last forecast was wrong, and no request has come since. */
-  paused: z.boolean(),
+  /** The day of the last forecast, if that was wrong and no request has come since. */
+  missedOn: z.iso.date().optional(),
 });
 export type RequestHistory = Readonly<z.output<typeof RequestHistory>>;
 
-export const NO_HISTORY: RequestHistory = { days: [], outcomes: [], paused: false };
+export const NO_HISTORY: RequestHistory = { days: [], outcomes: [] };
 
 export interface RequestHistories {
   /** Of all slots; without those that cannot be read. */

@@ -6,8 +6,8 @@
  *     3. make a forecast if the slot is unloaded, and days like this one give a reason
  *
  * A forecast loads the slot only while at least as many of the last ones were right as wrong; the others are counted
- * all the same, so that it goes on once they would have been right. After a wrong one, there is no other until a request
- * has come: a holiday costs one load. Pure.
+ * all the same, so that it goes on once they would have been right. After a wrong one, there is no other on that day,
+ * nor on later ones if no request came on that day, until one comes: a holiday costs one load. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { DAYS } from '../../../schema/slot/warm-times.ts';
@@ -23,8 +23,8 @@ import {
 /** How far ahead a request is expected, in steps: long enough to load any model, short enough to cost little. */
 const AHEAD_STEPS = 3;
 export const AHEAD_MS = AHEAD_STEPS * STEP_MINUTES * 60_000;
-/** A forecast needs as many days, and compares at most the last ten, of which this share had a request. */
-const LEAST_DAYS = 5;
+/** All of the last four days on which it was needed, or seven of ten: habits change, and people are late. */
+const RECENT_DAYS = 4;
 const MOST_DAYS = 10;
 const LEAST_SHARE = 0.7;
 /** The same days of as many weeks decide where they agree: a slot that is needed on Mondays only, or never on Fridays. */
@@ -70,13 +70,23 @@ export function learn(before: Learned, { now, local, neededAt, isAtRest }: Momen
   const isOver = before.forecast !== undefined && (neededAt !== undefined || now >= before.forecast.endsAt);
   const ended = isOver && before.forecast !== undefined ? { ...before.forecast, right: neededAt !== undefined } : undefined;
   const outcomes = ended === undefined ? before.history.outcomes : [...before.history.outcomes, ended.right].slice(-KEPT_OUTCOMES);
-  const paused = neededAt === undefined && (before.history.paused || ended?.right === false);
+  const missed = ended?.right === false ? local.date : before.history.missedOn;
+  const missedOn = neededAt === undefined ? missed : undefined;
   const kept = isOver ? undefined : before.forecast;
-  const reason = isAtRest && !paused && kept === undefined && neededAt === undefined ? whyExpected(days, local) : undefined;
+  const reason =
+    isAtRest && kept === undefined && neededAt === undefined && !isPaused(days, local, missedOn) ? whyExpected(days, local) : undefined;
   const forecast = reason === undefined ? kept : { because: because(reason), endsAt: now + AHEAD_MS, loads: isWorthwhile(outcomes) };
-  const isSame = days === before.history.days && ended === undefined && paused === before.history.paused;
+  const isSame = days === before.history.days && ended === undefined && missedOn === before.history.missedOn;
   if (isSame && forecast === before.forecast && before.ended === undefined) return before;
-  return { history: isSame ? before.history : { days, outcomes, paused }, forecast, ...(ended === undefined ? {} : { ended }) };
+  return {
+    history: isSame ? before.history : { days, outcomes, ...(missedOn === undefined ? {} : { missedOn }) },
+    forecast,
+    ...(ended === undefined ? {} : { ended }),
+  };
+}
+
+function isPaused(days: RequestHistory['days'], { date }: LocalTime, missedOn: string | undefined): boolean {
+  return missedOn !== undefined && (missedOn === date || days.find((day) => day.date === missedOn)?.steps.includes('1') !== true);
 }
 
 /** At least as often right as wrong; so is a slot without forecasts. */
@@ -107,21 +117,23 @@ function noteDay(days: RequestHistory['days'], { date }: LocalTime, neededAt: Lo
 
 const because = (reason: string): Finding => ({ reason: 'WarmForecast', message: `The slot is loaded ahead of requests: ${reason}` });
 
-/** Such as "needed between 08:50 and 09:20 on 9 of the last 10 weekdays"; undefined where no request is expected soon. */
+/** Why a request is expected soon; undefined where none is. */
 function whyExpected(days: RequestHistory['days'], { date, step }: LocalTime): string | undefined {
   const end = Math.min(step + AHEAD_STEPS, STEPS_PER_DAY);
   const past = days
     .filter((day) => day.date < date)
-    .map((day) => ({ day: weekdayOf(day.date), needed: day.steps.slice(step, end).includes('1') }));
+    .map(({ date: at, steps }) => ({ day: weekdayOf(at), used: steps.includes('1'), needed: steps.slice(step, end).includes('1') }));
   const today = weekdayOf(date);
   const same = past.filter(({ day }) => day === today).slice(-SAME_DAYS);
-  const alike = past.filter(({ day }) => isWeekend(day) === isWeekend(today)).slice(-MOST_DAYS);
-  const times = alike.filter(({ needed }) => needed).length;
   const between = `needed between ${timeOf(step)} and ${timeOf(end)} on`;
   if (same.length === SAME_DAYS && same.every(({ needed }) => needed)) return `${between} the last ${SAME_DAYS} ${NAMES[today]}s`;
-  if (alike.length < LEAST_DAYS || times < alike.length * LEAST_SHARE) return undefined;
-  if (same.length > 0 && same.every(({ needed }) => !needed)) return undefined;
-  return `${between} ${times} of the last ${alike.length} ${isWeekend(today) ? 'days of weekends' : 'weekdays'}`;
+  if (same.length === SAME_DAYS && !same.some(({ needed }) => needed)) return undefined;
+  const alike = past.filter(({ day, used }) => used && isWeekend(day) === isWeekend(today)).slice(-MOST_DAYS);
+  const times = (among: typeof alike): number => among.filter(({ needed }) => needed).length;
+  const compared = times(alike) < alike.length * LEAST_SHARE ? alike.slice(-RECENT_DAYS) : alike;
+  const isHabit = compared.length >= RECENT_DAYS && (compared === alike || times(compared) === compared.length);
+  const kind = isWeekend(today) ? 'weekend days' : 'weekdays';
+  return isHabit ? `${between} ${times(compared)} of the last ${compared.length} ${kind} of use` : undefined;
 }
 
 const NAMES = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];

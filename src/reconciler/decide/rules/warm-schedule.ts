@@ -11,7 +11,7 @@ export interface ScheduledNow {
 
 const SECOND_MS = 1000;
 
-/** `schedule`: entries that match `WARM_TIME`; they may overlap. `zone`: an IANA time zone. Times are Unix milliseconds. */
+/** `schedule`: entries that match `WARM_TIME` and may overlap. `zone`: an IANA name. Times are Unix milliseconds. */
 export function scheduledAt(schedule: readonly string[], zone: string, wallNow: number): ScheduledNow {
   const entries = schedule.map((entry) => ({ entry, ...entryAt(entry, zone, wallNow) }));
   const active = entries.find(({ isActive }) => isActive);

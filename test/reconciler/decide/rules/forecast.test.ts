@@ -13,6 +13,7 @@ import { NO_HISTORY, RequestHistory, STEPS_PER_DAY } from '../../../../src/schem
 
 const NOW = 1_000_000;
 const MORNING = 54; // 09:00
+const EVENING = 120;
 /** `needed`: the steps in which a request came. */
 const day = (date: string, ...needed: readonly number[]) => ({
   date,
@@ -23,7 +24,7 @@ const weekdays = (count: number, needed: (index: number) => boolean) =>
   Array.from({ length: 30 }, (_, index) => `2026-11-${String(index + 1).padStart(2, '0')}`)
     .filter((date) => ![0, 6].includes(new Date(date).getUTCDay()))
     .slice(0, count)
-    .map((date, index) => day(date, ...(needed(index) ? [MORNING] : [])));
+    .map((date, index) => day(date, needed(index) ? MORNING : EVENING));
 const learned = (days: RequestHistory['days'], more: Partial<RequestHistory> = {}): Learned => ({
   ...NOTHING_LEARNED,
   history: { ...NO_HISTORY, days, ...more },
@@ -42,14 +43,37 @@ const forecast = (before: Learned, step: number, more = {}): string | undefined 
 describe('a request is expected', () => {
   const between = 'The slot is loaded ahead of requests: needed between';
   test.each<[string, RequestHistory['days'], number, string | undefined]>([
-    ['on most days', weekdays(10, (index) => index !== 3), 52, `${between} 08:40 and 09:10 on 9 of the last 10 weekdays`],
-    ['in the step that begins', weekdays(10, () => true), MORNING, `${between} 09:00 and 09:30 on 10 of the last 10 weekdays`],
+    ['on most days', weekdays(10, (index) => index !== 3), 52, `${between} 08:40 and 09:10 on 9 of the last 10 weekdays of use`],
+    ['in the step that begins', weekdays(10, () => true), MORNING, `${between} 09:00 and 09:30 on 10 of the last 10 weekdays of use`],
     ['not earlier than half an hour before', weekdays(10, () => true), 51, undefined],
     ['not after it', weekdays(10, () => true), 55, undefined],
-    ['not on six of ten', weekdays(10, (index) => index > 3), 52, undefined],
-    ['on seven of ten', weekdays(10, (index) => index > 2), 52, `${between} 08:40 and 09:10 on 7 of the last 10 weekdays`],
-    ['after five days', weekdays(5, () => true), 52, `${between} 08:40 and 09:10 on 5 of the last 5 weekdays`],
-    ['not after four', weekdays(4, () => true), 52, undefined],
+    ['not on six of ten', weekdays(10, (index) => index % 3 !== 0), 52, undefined],
+    [
+      'on seven of ten',
+      weekdays(10, (index) => index % 3 !== 0 || index === 6),
+      52,
+      `${between} 08:40 and 09:10 on 7 of the last 10 weekdays of use`,
+    ],
+    ['after five days', weekdays(5, () => true), 52, `${between} 08:40 and 09:10 on 5 of the last 5 weekdays of use`],
+    [
+      'on the last four days, after others',
+      weekdays(10, (index) => index > 5),
+      52,
+      `${between} 08:40 and 09:10 on 4 of the last 4 weekdays of use`,
+    ],
+    ['not on the last three days', weekdays(10, (index) => index > 6), 52, undefined],
+    ['not after three days', weekdays(3, () => true), 52, undefined],
+    [
+      'after days on which the slot was not used',
+      [
+        ...weekdays(5, () => true),
+        ...weekdays(10, () => true)
+          .slice(5)
+          .map(({ date }) => day(date)),
+      ],
+      52,
+      `${between} 08:40 and 09:10 on 5 of the last 5 weekdays of use`,
+    ],
     ['not without a day', [], 52, undefined],
     ['not from days on the weekend', ['01', '07', '08', '14', '15'].map((date) => day(`2026-11-${date}`, MORNING)), 52, undefined],
     ['not from days in the future', weekdays(21, () => true).slice(11), 52, undefined],
@@ -59,21 +83,27 @@ describe('a request is expected', () => {
       52,
       `${between} 08:40 and 09:10 on the last 3 Mondays`,
     ],
-    ['not on the day of the week on which it never came', weekdays(10, (index) => index % 5 !== 0), 52, undefined],
+    [
+      'not on the day of the week on which it never came',
+      [day('2026-10-26', EVENING), ...weekdays(10, (index) => index % 5 !== 0)],
+      52,
+      undefined,
+    ],
     [
       'up to the end of the day',
       weekdays(10, () => true).map(({ date }) => day(date, 143)),
       142,
-      `${between} 23:40 and 24:00 on 10 of the last 10 weekdays`,
+      `${between} 23:40 and 24:00 on 10 of the last 10 weekdays of use`,
     ],
   ])('%s', (_, days, step, message) => {
     expect(forecast(learned(days), step)).toBe(message);
   });
 
-  test.each([
+  test.each<[string, object, Partial<RequestHistory>]>([
     ['while the slot runs', { isAtRest: false }, {}],
     ['while requests come', { neededAt: { date: '2026-11-16', step: 52 } }, {}],
-    ['after a wrong forecast until a request has come', {}, { paused: true }],
+    ['on the day of a wrong one', {}, { missedOn: '2026-11-16' }],
+    ['after a day with a wrong one and no request', {}, { missedOn: '2026-11-15' }],
   ])('by no forecast %s', (_, now, before) => {
     expect(
       forecast(
@@ -88,9 +118,21 @@ describe('a request is expected', () => {
   });
 });
 
+test('a request is expected again on the day after a wrong forecast on which others came', () => {
+  expect(
+    forecast(
+      learned(
+        weekdays(10, () => true),
+        { missedOn: '2026-11-13' },
+      ),
+      52,
+    ),
+  ).toContain('10 of the last 10');
+});
+
 describe('a forecast', () => {
   const made = learn(learned(weekdays(10, () => true)), moment(52));
-  const outcomes = (after: Learned) => [after.history.outcomes, after.history.paused, after.forecast, after.ended?.right];
+  const outcomes = (after: Learned) => [after.history.outcomes, after.history.missedOn, after.forecast, after.ended?.right];
 
   test('goes on as it was made until its time is over', () => {
     const after = learn(made, moment(54, { now: NOW + AHEAD_MS - 1 }));
@@ -99,15 +141,15 @@ describe('a forecast', () => {
 
   test('was right if a request comes in time', () => {
     const neededAt = { date: '2026-11-16', step: 53 };
-    expect(outcomes(learn(made, moment(53, { neededAt, isAtRest: false })))).toEqual([[true], false, undefined, true]);
+    expect(outcomes(learn(made, moment(53, { neededAt, isAtRest: false })))).toEqual([[true], undefined, undefined, true]);
   });
 
   test('was wrong if none has come, and there is no other until one comes', () => {
     const wrong = learn(made, moment(54, { now: NOW + AHEAD_MS }));
-    expect(outcomes(wrong)).toEqual([[false], true, undefined, false]);
+    expect(outcomes(wrong)).toEqual([[false], '2026-11-16', undefined, false]);
     expect(learn(wrong, moment(54, { now: NOW + AHEAD_MS + 1 })).ended).toBeUndefined();
     const used = learn(wrong, moment(60, { neededAt: { date: '2026-11-16', step: 60 } }));
-    expect(used.history.paused).toBe(false);
+    expect(used.history.missedOn).toBeUndefined();
   });
 
   test('loads the slot while at least as many were right as wrong', () => {

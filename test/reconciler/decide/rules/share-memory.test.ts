@@ -28,7 +28,11 @@ function claim(name: string, words: Words = {}): MemoryClaim {
     slot: slotName(name),
     priority,
     turn: turnOf({
-      ...{ onDemand, busy, incumbent, passingSince, lastActiveAt },
+      onDemand,
+      busy,
+      incumbent,
+      passingSince,
+      lastActiveAt,
       isAhead: words.isAhead ?? false,
       waitingSince: words.waitingSince,
       startedAt: 0,
