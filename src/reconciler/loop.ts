@@ -27,7 +27,7 @@ import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
 import { rememberBackends } from './remember/desire.ts';
 import { observedFacts } from './remember/merge-observation.ts';
-import { createWarmth } from './remember/warmth.ts';
+import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type { Clock, DesiredState, ModelStore, StatusSink, Traffic, Wake } from './ports.ts';
@@ -82,17 +82,7 @@ export function createLoop(deps: LoopDeps) {
   const senses: Senses = { ...deps, within, give };
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
-  const warmth = createWarmth({
-    zone: deps.settings.SVC_TIME_ZONE ?? new Intl.DateTimeFormat().resolvedOptions().timeZone,
-    histories: deps.histories?.files,
-    known: deps.histories?.known,
-    onEnded(slot, { because, right, loads, outcomes }) {
-      if (!loads) return;
-      metrics?.loadedAhead({ slot, right });
-      if (!right)
-        reporter.note(slot, { kind: 'condition', message: describeWrong(because, outcomes), cause: because.reason }, clock.wallNow());
-    },
-  });
+  const warmth = warmthOf(deps, reporter);
   const planner = createPassPlanner({ ...deps, give, tracker, reporter, warmth });
   const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
@@ -242,20 +232,27 @@ export function createLoop(deps: LoopDeps) {
     /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */
     async preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked: ReadonlySet<SlotName> = new Set()): Promise<Preview> {
       const { published } = reporter;
-      const observedOf = (seen: Observation, slots: DesiredState['slots'], now: number): Observed =>
-        observedFacts(tracker, {
-          seen,
-          models: seen.models ?? new Map(),
-          traffic: traffic.read(),
-          traits,
-          leads: leads(),
-          published,
-          warmth: warmth.facts(slots, { now, wallNow: clock.wallNow() }),
-          now,
-        });
+      const observedOf = (seen: Observation, slots: DesiredState['slots'], now: number): Observed => {
+        const known = { models: seen.models ?? new Map(), warmth: warmth.facts(slots, { now, wallNow: clock.wallNow() }) };
+        return observedFacts(tracker, { seen, ...known, traffic: traffic.read(), traits, leads: leads(), published, now });
+      };
       return await preview({ senses, deps, clock, overlay, asked, known: desired, host, observedOf });
     },
   };
+}
+
+function warmthOf({ settings, histories, metrics, clock }: LoopDeps, reporter: ReturnType<typeof createReporter>): Warmth {
+  return createWarmth({
+    zone: settings.SVC_TIME_ZONE ?? new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    histories: histories?.files,
+    known: histories?.known,
+    onEnded(slot, { because, right, loads, outcomes }) {
+      if (!loads) return;
+      metrics?.loadedAhead({ slot, right });
+      if (right) return;
+      reporter.note(slot, { kind: 'condition', message: describeWrong(because, outcomes), cause: because.reason }, clock.wallNow());
+    },
+  });
 }
 
 type Recalled = ReadonlyMap<SlotName, readonly Attempt[]>;

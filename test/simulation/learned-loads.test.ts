@@ -159,6 +159,6 @@ describe('loads that were learned, over 90 days with holidays, a vacation and a 
       expect(hits / learned.length).toBeGreaterThan(0.7);
       expect(perDay).toBeLessThan(60);
     },
-    300_000,
+    600_000,
   );
 });

@@ -25,7 +25,7 @@ export type RequestHistory = Readonly<z.output<typeof RequestHistory>>;
 export const NO_HISTORY: RequestHistory = { days: [], outcomes: [] };
 
 export interface RequestHistories {
-  /** Of all slots; without those that cannot be read. */
+  /** Returns those of all slots, without unreadable ones. */
   read(): Promise<ReadonlyMap<SlotName, RequestHistory>>;
   /** Never blocks and never throws. Undefined removes it. */
   write(slot: SlotName, history: RequestHistory | undefined): void;
