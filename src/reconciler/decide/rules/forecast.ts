@@ -27,7 +27,7 @@ export const AHEAD_MS = AHEAD_STEPS * STEP_MINUTES * 60_000;
 const RECENT_DAYS = 4;
 const MOST_DAYS = 10;
 const LEAST_SHARE = 0.7;
-/** The same days of as many weeks decide where they agree: a slot may be needed on Mondays only, or never on Fridays. */
+/** The same days of as many weeks decide where they agree: some slots are needed on Mondays only. */
 const SAME_DAYS = 3;
 const DAY_MS = 24 * 60 * 60_000;
 
