@@ -17,6 +17,7 @@ export const ADMISSION_REASONS: Readonly<Record<AdmissionRow['because'], string>
   waiting: 'requests pending',
   served: 'serving requests',
   idle: 'idle',
+  warm: 'loaded ahead of requests',
   unloaded: 'not loaded',
 };
 

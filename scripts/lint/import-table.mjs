@@ -48,7 +48,7 @@ export const MAY_IMPORT = {
 };
 
 /** Packages without side effects: what a `decide/` folder may import besides `schema/`. */
-export const PURE_PACKAGES = ['zod', 'smol-toml', 'toml-eslint-parser', 'yaml'];
+export const PURE_PACKAGES = ['zod', 'smol-toml', 'toml-eslint-parser', 'yaml', 'croner'];
 
 /** Names of Node's own modules that have no side effects. */
 export const PURE_NODE_NAMES = {

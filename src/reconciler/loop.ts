@@ -13,6 +13,7 @@ import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { ProbeIo } from '../providers/provider.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Settings } from '../schema/settings/settings.ts';
+import type { RequestHistories, RequestHistory } from '../schema/status/request-history.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
@@ -26,6 +27,8 @@ import { createExecutor, type Outcome } from './execute.ts';
 import { createTracker } from './tracker.ts';
 import { rememberBackends } from './remember/desire.ts';
 import { observedFacts } from './remember/merge-observation.ts';
+import { createWarmth, type Warmth } from './remember/warmth.ts';
+import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
 import type { Clock, DesiredState, ModelStore, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
@@ -39,6 +42,8 @@ export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
   bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
+  /** A slot was loaded ahead of requests, and a request has come in time or has not. */
+  loadedAhead(load: { readonly slot: SlotName; readonly right: boolean }): void;
 }
 
 export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
@@ -48,7 +53,7 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
-    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'>>;
+    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN' | 'SVC_TIME_ZONE'>>;
   readonly log: Log;
   readonly metrics?: LoopMetrics;
   /** Whether this controller executes its plans. A follower only probes. Default: it leads. */
@@ -59,6 +64,8 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly lastSeq?: number;
   /** What an earlier process published of each slot. Default: nothing. */
   readonly earlier?: ReadonlyMap<SlotName, EarlierStatus>;
+  /** Where what is learned of requests is kept, and what was learned before. Default: nowhere, nothing. */
+  readonly histories?: { readonly files: Pick<RequestHistories, 'write'>; readonly known: ReadonlyMap<SlotName, RequestHistory> };
   /** Asked once for each pass, between whose parts it pauses. Default: passes do not pause. */
   readonly breather?: () => Breather;
   /** Replaces the planner; the simulation uses this to prove that it would notice a broken one. */
@@ -75,7 +82,8 @@ export function createLoop(deps: LoopDeps) {
   const senses: Senses = { ...deps, within, give };
   const tracker = createTracker();
   const reporter = createReporter(deps.lastSeq ?? 0, deps.earlier);
-  const planner = createPassPlanner({ ...deps, give, tracker, reporter });
+  const warmth = warmthOf(deps, reporter);
+  const planner = createPassPlanner({ ...deps, give, tracker, reporter, warmth });
   const logObjections = createObjectionLog(log);
   const leads = (): boolean => deps.leadership?.leads() ?? true;
   /** As last read; stays in force while the source cannot be read. */
@@ -224,11 +232,27 @@ export function createLoop(deps: LoopDeps) {
     /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */
     async preview(overlay: ReadonlyMap<SlotName, SlotDocument | undefined>, asked: ReadonlySet<SlotName> = new Set()): Promise<Preview> {
       const { published } = reporter;
-      const observedOf = (seen: Observation, now: number): Observed =>
-        observedFacts(tracker, { seen, models: seen.models ?? new Map(), traffic: traffic.read(), traits, leads: leads(), published, now });
+      const observedOf = (seen: Observation, slots: DesiredState['slots'], now: number): Observed => {
+        const known = { models: seen.models ?? new Map(), warmth: warmth.facts(slots, { now, wallNow: clock.wallNow() }) };
+        return observedFacts(tracker, { seen, ...known, traffic: traffic.read(), traits, leads: leads(), published, now });
+      };
       return await preview({ senses, deps, clock, overlay, asked, known: desired, host, observedOf });
     },
   };
+}
+
+function warmthOf({ settings, histories, metrics, clock }: LoopDeps, reporter: ReturnType<typeof createReporter>): Warmth {
+  return createWarmth({
+    zone: settings.SVC_TIME_ZONE ?? new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    histories: histories?.files,
+    known: histories?.known,
+    onEnded(slot, { because, right, loads, outcomes }) {
+      if (!loads) return;
+      metrics?.loadedAhead({ slot, right });
+      if (right) return;
+      reporter.note(slot, { kind: 'condition', message: describeWrong(because, outcomes), cause: because.reason }, clock.wallNow());
+    },
+  });
 }
 
 type Recalled = ReadonlyMap<SlotName, readonly Attempt[]>;

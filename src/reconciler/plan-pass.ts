@@ -10,15 +10,17 @@ import type { Attempt, Observed, Plan, Objection } from './decide/facts/facts.ts
 import { isOvertaken, isTreatedOtherwise } from './decide/facts/recorded-failures.ts';
 import { withoutBroken } from './decide/hold-up.ts';
 import { planInParts, type plan } from './decide/plan.ts';
+import { isAtRest } from './decide/rules/wanted.ts';
 import { desire, rememberTemplating, templatingOf, type DesireDeps } from './remember/desire.ts';
 import { observedFacts, trackObservation } from './remember/merge-observation.ts';
 import type { Observation } from './observe.ts';
 import type { Parts } from '../platform/decide/parse-json.ts';
-import type { Clock, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
+import type { Clock, DesiredSlot, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
 import { rememberSteps } from './remember/remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { Tracker } from './tracker.ts';
+import type { Warmth } from './remember/warmth.ts';
 import type { Log } from '../platform/log.ts';
 
 export interface Decide {
@@ -34,6 +36,7 @@ interface PassPlannerDeps extends DesireDeps {
   readonly decide?: Decide;
   readonly tracker: Tracker;
   readonly reporter: Reporter;
+  readonly warmth: Warmth;
 }
 
 export interface PassInput {
@@ -56,7 +59,7 @@ export interface PlannedPass {
 }
 
 export function createPassPlanner(deps: PassPlannerDeps) {
-  const { tracker, reporter, traffic, clock, runtime, decide } = deps;
+  const { tracker, reporter, traffic, clock, runtime, decide, warmth } = deps;
   const { traits } = runtime;
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberSteps();
@@ -73,7 +76,15 @@ export function createPassPlanner(deps: PassPlannerDeps) {
       tracker.attempts.failed(slot, { kind: 'vanish', failure: { kind: 'retry', reason: 'Vanished', message }, workload: id }, now);
       reporter.note(slot, { kind: 'failure', message }, clock.wallNow());
     }
-    return observedFacts(tracker, { seen, models, traffic: use, traits, leads: leading, published, now });
+    const times = { now, wallNow: clock.wallNow() };
+    // A follower does not see all requests.
+    if (leading) {
+      const atRest = (slot: DesiredSlot): boolean =>
+        isAtRest(slot, { published: published.get(slot.name), lastActiveAt: tracker.lastActive.get(slot.name), now }, use);
+      warmth.track(state.slots, { requestAt: tracker.requestAt, atRest }, times);
+    }
+    const facts = warmth.facts(state.slots, times);
+    return observedFacts(tracker, { seen, models, traffic: use, traits, leads: leading, published, warmth: facts, now });
   }
 
   return {

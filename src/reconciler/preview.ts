@@ -22,7 +22,7 @@ interface PreviewInput {
   /** The host as it was read last. */
   readonly host: HostFacts;
   /** The facts of a plan, from this observation and the loop's tracker. */
-  readonly observedOf: (seen: Observation, now: number) => Observed;
+  readonly observedOf: (seen: Observation, slots: DesiredState['slots'], now: number) => Observed;
 }
 
 export interface Preview {
@@ -40,7 +40,7 @@ export async function preview(input: PreviewInput): Promise<Preview> {
   const { state, refusals, wakened } = applyOverlay(present, overlay);
   const seen = await observe(senses, state.slots, input.host, signal);
   const now = clock.now();
-  const observed = input.observedOf(seen, now);
+  const observed = input.observedOf(seen, state.slots, now);
   const lastActive = new Map(observed.lastActive);
   for (const name of wakened) if (state.slots.get(name)?.spec.load === 'always') lastActive.set(name, now);
   const demand = new Map(observed.demand);

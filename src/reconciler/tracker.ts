@@ -22,6 +22,8 @@ export function createTracker() {
   const attempts = createSlotAttempts();
   /** Monotonic milliseconds. */
   const lastActive = new Map<SlotName, number>();
+  /** When requests last needed a slot, in monotonic milliseconds. */
+  const requestAt = new Map<SlotName, number>();
   /** Peak measured memory of a slot's servers. */
   const measured = new Map<SlotName, MeasuredMemory>();
   const underWay = new Map<string, RunningAction>();
@@ -36,6 +38,7 @@ export function createTracker() {
     histories,
     attempts,
     lastActive,
+    requestAt,
     measured,
     underWay,
     /** What a plan may look at, as it is now: what actions report later does not change it. */
@@ -70,6 +73,7 @@ export function createTracker() {
         if (slots.has(name)) continue;
         attempts.forget(name);
         lastActive.delete(name);
+        requestAt.delete(name);
         measured.delete(name);
       }
       // A workload that is still being started holds memory, whatever became of its slot.

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
+import { createRequestHistoryFiles } from '../files/request-history-files.ts';
 import { createEventFeed } from '../files/timeline-files.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
@@ -49,6 +50,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   // SlotSpecs contain their status.
   const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
+  const histories = createRequestHistoryFiles(path.join(settings.SVC_STATE_DIR, 'learned'), log);
   const loop = createLoop({
     ...world,
     traffic: world.shareTraffic(traffic),
@@ -68,6 +70,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     log,
     metrics: metrics.reconcile,
     breather,
+    histories: { files: histories, known: await histories.read() },
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });

@@ -4,6 +4,8 @@ export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<str
   [{ resources: { deviceAccess: 'hostDevices', gpuResource: 'nvidia.com/gpu' } }, 'resources.gpuResource'],
   [{ autoscale: { min: 3, max: 2, target: { inFlight: 1 } } }, 'autoscale.min'],
   [{ autoscale: { min: 0, max: 2, target: { inFlight: 1 } } }, 'autoscale'],
+  [{ lifecycle: { warm: ['Mon-Fri 08:30-18:00'] } }, 'lifecycle'],
+  [{ lifecycle: { prewarm: 'learned' } }, 'lifecycle'],
   [{ storage: { hostPath: '/models', size: '1Gi' } }, 'storage.hostPath'],
   [{ tolerations: [{ key: 'a', operator: 'Exists', value: 'b' }] }, 'tolerations.0.value'],
   [{ tolerations: [{ value: 'b' }] }, 'tolerations.0.operator'],

@@ -35,14 +35,21 @@ const rest = fc.record(
       },
       { requiredKeys: ['default'] },
     ),
-    lifecycle: fc.record(
-      {
-        idleTimeout: fc.oneof(duration, fc.constant('never')),
-        startTimeout: duration,
-        drainTimeout: duration,
-        swap: fc.constantFrom('auto', 'drain'),
-      },
-      some,
+    lifecycle: fc.oneof(
+      fc.record(
+        {
+          idleTimeout: fc.oneof(duration, fc.constant('never')),
+          startTimeout: duration,
+          drainTimeout: duration,
+          swap: fc.constantFrom('auto', 'drain'),
+        },
+        some,
+      ),
+      fc.record({
+        idleTimeout: duration,
+        warm: fc.array(fc.constantFrom('08:30-18:00', 'Mon-Fri 22:00-02:00', 'Sat,Sun 00:00-24:00'), { maxLength: 2 }),
+        prewarm: fc.constantFrom('never', 'learned'),
+      }),
     ),
     resources: fc.oneof(
       fc.record({ memory: size, gpus: fc.nat({ max: 64 }) }, some),

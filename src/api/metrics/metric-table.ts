@@ -101,6 +101,10 @@ export const METRICS = {
   svc_actions_total: byLeader(counter(['action', 'result'], 'actions', 'Executed actions: "done", "failed" or "cancelled"')),
   svc_pull_bytes_total: byLeader(counter(['what'], 'bytes', 'Bytes of models and images that were downloaded')),
 
+  svc_loads_ahead_total: byLeader(
+    counter(['slot', 'result'], 'loads', 'Loads by a forecast of "prewarm": "hit" if a request came within half an hour, else "miss"'),
+  ),
+
   svc_leader_transitions_total: seenByAll(counter([], 'transitions', 'How often the leader has changed since the service was installed')),
   svc_kube_requests_total: counter(
     ['verb', 'resource', 'code'],

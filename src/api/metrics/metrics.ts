@@ -128,6 +128,8 @@ function createWorkerSeries({ counter, gauge }: MetricFactory) {
   };
 }
 
+const LOAD_RESULTS = ['hit', 'miss'] as const;
+
 type Transition = Omit<StateMove, 'slot'>;
 
 /** Methods are cheap and never throw. Each names its labels, because callers may pass more fields. */
@@ -138,6 +140,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const actions = counter('svc_actions_total');
   const drift = counter('svc_drift_total');
   const pulled = counter('svc_pull_bytes_total');
+  const loadedAhead = counter('svc_loads_ahead_total');
   /** The slots that have series, and the transitions of each by "from to". */
   const seen = new Map<SlotName, Map<string, Transition>>();
 
@@ -146,6 +149,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
     const ofSlot = new Map<string, Transition>();
     seen.set(slot, ofSlot);
     drift.increment({ slot }, 0);
+    for (const result of LOAD_RESULTS) loadedAhead.increment({ slot, result }, 0);
     return ofSlot;
   }
 
@@ -159,6 +163,8 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
     bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
       if (bytes > 0) pulled.increment({ what }, bytes);
     },
+    loadedAhead: ({ slot, right }: { readonly slot: SlotName; readonly right: boolean }) =>
+      loadedAhead.increment({ slot, result: right ? 'hit' : 'miss' }),
     /** Counts state transitions and drift. A `StatusSink` of the reconciler. */
     write({ entries, moves = [] }: { readonly entries: readonly TimelineEntry[]; readonly moves?: readonly StateMove[] }) {
       for (const { kind, slot } of entries) {
@@ -178,6 +184,7 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
       for (const [slot, ofSlot] of seen) {
         if (slots.has(slot)) continue;
         drift.remove({ slot });
+        for (const result of LOAD_RESULTS) loadedAhead.remove({ slot, result });
         for (const { from, to } of ofSlot.values()) transitions.remove({ slot, from, to });
         seen.delete(slot);
       }

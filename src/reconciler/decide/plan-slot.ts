@@ -41,21 +41,24 @@ export interface SlotQuestion {
   /** What prevents a start, the most serious first. */
   readonly gates: readonly Gate[];
   readonly notWanted: Finding | undefined;
+  /** Set where the slot runs ahead of requests only. */
+  readonly ahead: Finding | undefined;
   /** Undefined where the slot claims no memory. */
   readonly verdict: MemoryVerdict | undefined;
   readonly memory: SlotMemory;
 }
 
-export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
+export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: SlotQuestion, allocation: Allocation): SlotPlan {
   const memoryGate = insufficientMemory(verdict);
   const unwanted = notWanted ?? memoryGate;
   const wanted = unwanted === undefined;
+  const warm = wanted && ahead !== undefined ? view.warm : undefined;
   const startable = gates.length === 0 && view.template !== undefined;
   const roles = assignRoles(view, { unwanted, startable, ...roomFor(memory, allocation) });
 
   const stops = planStops(view, roles);
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
-  const start = roles.start ? planStart(view, allocation, memory) : {};
+  const start = roles.start ? planStart(view, allocation, { ...memory, warm }) : {};
   const updates = planInPlaceUpdates(view, roles, gates.length > 0);
   const probes = planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
@@ -79,7 +82,11 @@ export function planSlot({ view, gates, notWanted, verdict, memory }: SlotQuesti
       ...describe(view, roles),
       state: deriveState({ ...stateFactsOf(view, roles), applying, pulling: pulls.pulling }),
       wanted,
-      findings: listFindings(view, roles, unwanted, start.gate === undefined ? gates : [start.gate, ...gates]),
+      ...(warm === undefined ? {} : { ahead: { lastActiveAt: view.lastActiveAt } }),
+      findings: [
+        ...(warm === undefined ? [] : [warm]),
+        ...listFindings(view, roles, unwanted, start.gate === undefined ? gates : [start.gate, ...gates]),
+      ],
       conditions: deriveConditions({ view, roles, unwanted, gate: memoryGate ?? gate, busy, unrepairable: findUnrepairable(view, roles) }),
       admission: admissionOf(view, roles, targets, stuck),
       targets,

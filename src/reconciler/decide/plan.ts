@@ -6,6 +6,7 @@
  *     gather the facts → consider each slot → share memory → plan each slot → add what concerns no single slot
  */
 import { inOneGo, PIECES_PER_PART, type Parts } from '../../platform/decide/parse-json.ts';
+import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
@@ -74,16 +75,26 @@ export function* planInParts(desired: Desired, observed: Observed, now: number, 
     actions: sharePulls([...stopped, ...cancelled, ...slots.flatMap(({ actions }) => actions)]),
     decisions,
     orphans: new Map(orphans.map(({ id, because }) => [id, because])),
-    wakeAt: soonest([...orphans.map(({ timed }) => timed), ...slots, { wakes: shares.changesAt === undefined ? [] : [shares.changesAt] }]),
+    wakeAt: soonest([
+      ...orphans.map(({ timed }) => timed),
+      ...slots,
+      { wakes: [shares.changesAt, observed.warmChangesAt].filter((at) => at !== undefined) },
+    ]),
   };
 }
 
 function planCandidate(candidate: Candidate, verdict: MemoryVerdict | undefined, allocation: Allocation): SlotPlan {
-  const { view, gates, notWanted } = candidate;
+  const { view, gates, ahead } = candidate;
   const memory = slotMemory(candidate, verdict);
   const tooLarge = verdict === undefined ? findTooLarge(memory.needed, allocation.resources.pools) : undefined;
-  return planSlot({ view, gates: tooLarge === undefined ? gates : [...gates, tooLarge], notWanted, verdict, memory }, allocation);
+  const notWanted = candidate.notWanted ?? (verdict?.admitted === false ? ahead && withoutMemory(ahead) : undefined);
+  return planSlot({ view, gates: tooLarge === undefined ? gates : [...gates, tooLarge], notWanted, ahead, verdict, memory }, allocation);
 }
+
+const withoutMemory = ({ reason, message }: Finding): Finding => ({
+  reason,
+  message: `${message}; to load it ahead of requests, no memory is free`,
+});
 
 /** A plan that cannot be made concerns its own slot only. */
 function planOrHoldUp(

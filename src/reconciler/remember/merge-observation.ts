@@ -8,7 +8,7 @@ import type { Attempt, Observed } from '../decide/facts/facts.ts';
 import type { SlotEdit } from '../decide/facts/slot-edit.ts';
 import { seenWorkload } from '../decide/facts/workload-history.ts';
 import { measure } from '../decide/facts/measured-memory.ts';
-import { deriveLastActive } from '../decide/rules/wanted.ts';
+import { deriveLastActive, lastRequestAt } from '../decide/rules/wanted.ts';
 import type { Observation } from '../observe.ts';
 import type { DesiredSlot, ModelStore, ObservedWorkload, RuntimeTraits, Traffic } from '../ports.ts';
 import type { Tracker } from '../tracker.ts';
@@ -59,6 +59,8 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
       hasFailures: (tracker.attempts.all.get(name)?.failures.length ?? 0) > 0,
     });
     if (at !== undefined) tracker.lastActive.set(name, at);
+    const requestAt = lastRequestAt(name, bySlot.get(name) ?? NO_WORKLOADS, traffic);
+    if (requestAt !== undefined) tracker.requestAt.set(name, requestAt);
   }
   return vanished;
 }
@@ -69,9 +71,11 @@ interface FactsInput extends Pick<TrackInput, 'seen' | 'traffic' | 'traits' | 'p
   /** The models as the store last showed them. */
   readonly models: Awaited<ReturnType<ModelStore['observe']>>;
   readonly leads: boolean;
+  readonly warmth: Pick<Observed, 'warm' | 'warmChangesAt'>;
 }
 
-export function observedFacts(tracker: Tracker, { seen, models, traffic, traits, leads, published, now }: FactsInput): Observed {
+export function observedFacts(tracker: Tracker, input: FactsInput): Observed {
+  const { seen, models, traffic, traits, leads, published, warmth, now } = input;
   const { runtime, host } = seen;
   return {
     traits,
@@ -82,6 +86,7 @@ export function observedFacts(tracker: Tracker, { seen, models, traffic, traits,
     activity: traffic.workloads,
     demand: traffic.demand,
     ...tracker.facts(now),
+    ...warmth,
     published,
   };
 }

@@ -13,6 +13,17 @@ export const ListenAddress = z
   })
   .refine((address) => address.port <= 65_535, 'Use a port up to 65535');
 
+/** Names of the IANA database, such as `Europe/Berlin`. */
+export const TimeZone = z.string().refine(isTimeZone, 'Use the name of a time zone, such as "Europe/Berlin" or "UTC"');
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).format(0) !== '';
+  } catch {
+    return false;
+  }
+}
+
 export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 export const Count = (min: number, max: number) =>
   z

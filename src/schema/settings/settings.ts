@@ -18,6 +18,7 @@ import {
   PortRange,
   ProxyAddresses,
   SizeBytes,
+  TimeZone,
   WorkerCount,
 } from './setting-values.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
@@ -87,6 +88,9 @@ export const SettingsSchema = z.strictObject({
   SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
+  ),
+  SVC_TIME_ZONE: TimeZone.optional().describe(
+    'Time zone of `lifecycle.warm` and of what `lifecycle.prewarm` learns, such as `Europe/Berlin`. Default: that of the host, which is UTC in a cluster',
   ),
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
     'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',

@@ -27,6 +27,18 @@ export const SLOT_RULES: readonly SlotRule[] = [
     cel: "!has(self.autoscale) || self.autoscale.min > 0 || self.load == 'on-demand'",
   },
   {
+    at: [],
+    key: 'lifecycle',
+    message:
+      'A slot that is always loaded cannot be loaded ahead of requests: set "{load}" to "on-demand", or "{lifecycle}.{idleTimeout}" to a time, or remove "{warm}" and "{prewarm}"',
+    holds({ lifecycle, load }) {
+      if (load === 'on-demand' || !isTable(lifecycle)) return true;
+      const { warm, prewarm, idleTimeout } = lifecycle;
+      return idleTimeout !== 'never' || (prewarm === 'never' && Array.isArray(warm) && warm.length === 0);
+    },
+    cel: "self.load == 'on-demand' || self.lifecycle.idleTimeout != 'never' || (self.lifecycle.warm.size() == 0 && self.lifecycle.prewarm == 'never')",
+  },
+  {
     at: ['model'],
     key: 'args',
     message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,

@@ -21,6 +21,7 @@ import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
+import { WARM_TIME } from './warm-times.ts';
 import type { KeyStyle } from '../words/key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
 
@@ -45,6 +46,17 @@ const Lifecycle = z.strictObject({
     .union([z.literal('never'), durationWithin('1s', '365d')], 'Write a duration such as "15m", or "never"')
     .default('never')
     .describe('Time without requests after which the model is unloaded; the next request loads it again. "never" keeps it loaded'),
+  warm: z
+    .array(z.string().max(60).regex(WARM_TIME, 'Write days and times such as "Mon-Fri 08:30-18:00"'))
+    .max(20)
+    .default([])
+    .describe(
+      'Times at which the model is loaded without a request, if memory is free, and not unloaded: days, which may be left out, and two times, as in "Mon-Fri 08:30-18:00"',
+    ),
+  prewarm: z
+    .enum(['never', 'learned'])
+    .default('never')
+    .describe('"learned" loads the model shortly before the time at which requests came on earlier days, if memory is free'),
   startTimeout: durationWithin('1s', '24h')
     .default(DEFAULT_TIMES.startTimeout)
     .describe('Maximum time from the start until the model answers'),
@@ -176,7 +188,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   readonly backend: Backend;
   readonly backendGiven: boolean;
   readonly model: Readonly<Parsed['model']> & { readonly offload: 'auto' | 'full' };
-  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift'>> & {
+  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift' | 'warm' | 'prewarm'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
     readonly startTimeoutMs: number;

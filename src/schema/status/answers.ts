@@ -151,7 +151,7 @@ export const MemoryShare = z
           running: z.boolean(),
           admitted: z.boolean(),
           because: z
-            .enum(['always', 'loading', 'turn', 'overdue', 'waiting', 'served', 'idle', 'unloaded'])
+            .enum(['always', 'loading', 'turn', 'overdue', 'waiting', 'served', 'idle', 'warm', 'unloaded'])
             .describe('What gives the slot its place'),
         }),
       )

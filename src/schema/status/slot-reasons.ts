@@ -47,6 +47,11 @@ export const PROGRESS_REASONS = {
   Fetching: reason('The pods of the slot download and verify the model', 'Wait'),
   Starting: reason('The workload is being created', 'Wait'),
   Warming: reason('The server runs and loads its model; it does not answer yet', 'Wait; `start_timeout` limits how long this may take'),
+  WarmScheduled: reason('The slot is loaded without a request, because `lifecycle.warm` says so', 'Nothing'),
+  WarmForecast: reason(
+    'The slot is loaded without a request, because `lifecycle.prewarm` is `learned` and requests came at this time on earlier days',
+    'Nothing; `prewarm = "never"` turns it off',
+  ),
   ProbeNotPassed: reason('The server runs and has not answered its first probe', 'Wait; `start_timeout` limits how long this may take'),
   ProbeDue: reason('A probe checks that the server still answers', 'Nothing'),
   WorkloadNotPresent: reason('The slot should run and has no workload, so one is started', 'Wait'),

@@ -9,6 +9,7 @@ import { createLoop, type Loop, type LoopDeps } from '../../../src/reconciler/lo
 import type { Clock, DesiredSlot, HostProbe, ModelStore, Report, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { pause } from '../../../src/platform/clock.ts';
+import type { RequestHistory } from '../../../src/schema/status/request-history.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Settings } from '../../../src/schema/settings/settings.ts';
@@ -68,6 +69,8 @@ export interface LifeParts {
   readonly statusesOf: Map<SlotName, DesiredSlot>;
   /** The newest entry that was written, as a disk keeps it. */
   readonly timeline: { lastSeq: number };
+  /** What was learned of requests, as a disk keeps it. */
+  readonly histories: Map<SlotName, RequestHistory>;
   /** The machine with the real adapters; undefined in other worlds. */
   readonly host: HostWorld | undefined;
 }
@@ -88,6 +91,7 @@ export function beginLife({
   statuses,
   statusesOf,
   timeline,
+  histories,
   host: hostWorld,
 }: LifeParts): Life {
   const journal = createJournal();
@@ -155,6 +159,10 @@ export function beginLife({
       disturbRecords(ports?.records ?? { read: async () => options.recorded?.() ?? new Map(statuses) }, clock, disturb),
     ),
     ...(earlier === undefined ? {} : { earlier, lastSeq }),
+    histories: {
+      files: { write: (slot, history) => void (history === undefined ? histories.delete(slot) : histories.set(slot, history)) },
+      known: new Map(histories),
+    },
     board,
     settings,
     ...(leadership === undefined

@@ -4,6 +4,7 @@ import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/port
 import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import { createInMemoryRuntime, type InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
+import type { RequestHistory } from '../../../src/schema/status/request-history.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
 import { SlotName, type WorkloadId } from '../../../src/schema/words/names.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
@@ -92,6 +93,7 @@ export function createWorld(options: WorldOptions = {}): World {
   const statuses = new Map<SlotName, SlotStatus>();
   const statusesOf = new Map<SlotName, DesiredSlot>();
   const timeline = { lastSeq: 0 };
+  const histories = new Map<SlotName, RequestHistory>();
   const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();
@@ -112,6 +114,7 @@ export function createWorld(options: WorldOptions = {}): World {
       statuses,
       statusesOf,
       timeline,
+      histories,
       host,
     };
     lives[index] = beginLife({ ...parts, leadership: options.replicas === undefined ? undefined : election.leadershipOf(index) });

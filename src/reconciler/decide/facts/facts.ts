@@ -67,6 +67,10 @@ export interface Observed {
   readonly running: ReadonlyMap<string, RunningAction>;
   /** When a slot was last used, in monotonic milliseconds; without an entry for one that never was. */
   readonly lastActive: ReadonlyMap<SlotName, number>;
+  /** Why slots are to be loaded ahead of requests now. Default: none is. */
+  readonly warm?: ReadonlyMap<SlotName, Finding>;
+  /** When time alone changes `warm` next, in monotonic milliseconds. */
+  readonly warmChangesAt?: number | undefined;
   /** Host ports that turned out to be used by another program. */
   readonly takenPorts: ReadonlySet<number>;
   readonly published: ReadonlyMap<SlotName, PublishedSlot>;
@@ -135,6 +139,8 @@ export interface Decision {
   readonly generation: number;
   readonly state: SlotState;
   readonly wanted: boolean;
+  /** Set where it runs ahead of requests only: when it was last active before. */
+  readonly ahead?: { readonly lastActiveAt: number | undefined } | undefined;
   /** Most important finding first. */
   readonly findings: readonly Finding[];
   readonly conditions: readonly ConditionInput[];

@@ -29,7 +29,7 @@ export interface MemoryPool {
 }
 
 /** Why a slot has its place in the order. */
-export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'unloaded';
+export type MemoryGroup = 'always' | 'loading' | 'turn' | 'overdue' | 'waiting' | 'served' | 'idle' | 'warm' | 'unloaded';
 
 /** One slot in the list of all that share the memory. */
 export interface MemoryCandidate {

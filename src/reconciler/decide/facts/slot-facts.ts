@@ -2,6 +2,7 @@
  * The facts of one slot, looked up in the facts of a pass. A view is made of `SlotFacts` and the time, and of nothing
  * else, so that a slot whose facts are the same objects as in an earlier pass needs no new view. Pure.
  */
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
@@ -62,6 +63,10 @@ export interface SlotFacts {
   readonly lastUnserved: boolean;
   /** In the last pass, the slot had to leave its memory to others, or has not been asked for since it did. */
   readonly lastGaveWay: boolean;
+  /** In the last pass, the slot ran ahead of requests, and none has come since. */
+  readonly lastAhead: boolean;
+  /** Why the slot is to be loaded ahead of requests. */
+  readonly warm: Finding | undefined;
 }
 
 const NO_CONFLICTS: readonly string[] = [];
@@ -101,6 +106,8 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     // Only the parts that a view needs: another place in the memory order is no other slot.
     lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
     lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
+    lastAhead: last?.ahead !== undefined && last.ahead.lastActiveAt === observed.lastActive.get(name),
+    warm: observed.warm?.get(name),
   };
 }
 

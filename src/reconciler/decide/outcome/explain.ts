@@ -198,5 +198,9 @@ const WHY: Readonly<Record<MemoryGroup, { readonly yes: string; readonly no: str
   waiting: { yes: 'its requests wait, and it is its turn', no: 'its requests wait until it is its turn' },
   served: { yes: 'it has requests, and nobody waits for its memory', no: 'its turn has ended; it finishes its requests first' },
   idle: { yes: 'it is idle, and others give way before it', no: 'it is idle, and other slots are asked for' },
+  warm: {
+    yes: 'it is loaded ahead of requests, and nobody else needs its memory',
+    no: 'it has no requests, and other slots have the memory',
+  },
   unloaded: { yes: 'there is room for it', no: 'nobody asks for it' },
 };

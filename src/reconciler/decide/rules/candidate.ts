@@ -21,7 +21,7 @@ import { findGates, type Gate } from './gates.ts';
 import { chooseSplit, turnOf, placeMemory, type PlacementQuestion } from './memory-turns.ts';
 import { correctDemand } from '../facts/measured-memory.ts';
 import type { MemoryClaim } from './share-memory.ts';
-import { whyNotWanted } from './wanted.ts';
+import { whyAhead, whyNotWanted } from './wanted.ts';
 
 export interface Candidate {
   /** What it was made of, beside the time. */
@@ -30,6 +30,8 @@ export interface Candidate {
   readonly machine: Machine | undefined;
   readonly notWanted: Finding | undefined;
   readonly gates: readonly Gate[];
+  /** Why it rests unless there is memory that nobody else needs; undefined where it is not loaded ahead of requests. */
+  readonly ahead: Finding | undefined;
   /** Undefined where the slot needs no memory now. */
   readonly claim: MemoryClaim | undefined;
   readonly needs: PlacementQuestion;
@@ -75,6 +77,7 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
     machine,
     notWanted,
     gates,
+    ahead: whyAhead(view),
     needs,
     held: held.length === 0 ? NO_BYTES : sumBytes(held),
     claim: claims ? makeClaim(view, { needs, present, incumbent }) : undefined,
@@ -114,7 +117,14 @@ function makeClaim(
     ...request,
     slot: view.slot.name,
     priority: spec.priority,
-    turn: turnOf({ ...request, onDemand: spec.load === 'on-demand', passingSince: probe?.since, startedAt, now }),
+    turn: turnOf({
+      ...request,
+      onDemand: spec.load === 'on-demand',
+      isAhead: whyAhead(view) !== undefined,
+      passingSince: probe?.since,
+      startedAt,
+      now,
+    }),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
     estimatedBytes: estimate === undefined || needs.demand === estimate ? undefined : estimate.hostBytes + estimate.deviceBytes,
     held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),

@@ -4,7 +4,8 @@
  * it gives way to the one whose requests wait, of the highest priority first, or for longer than 30 s. So every slot
  * that is asked for is served at each load, and none waits indefinitely. Idle slots give way at once: the lowest
  * priority first, then what is read from the disk fastest, then what was not used for longest. What is always loaded
- * gives way to a higher priority only. Pure.
+ * gives way to a higher priority only. What is loaded ahead of requests takes only what is left, and gives way to all
+ * others at once. Pure.
  */
 import { HOST, type MemoryGroup, type PoolBytes, type PoolId, type PoolsOfBackend } from '../facts/memory-pools.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -42,6 +43,8 @@ const OVERDUE_MS = 30_000;
 
 interface TurnFacts extends Pick<MemoryRequest, 'busy' | 'incumbent' | 'waitingSince' | 'lastActiveAt'> {
   readonly onDemand: boolean;
+  /** It is loaded ahead of requests. */
+  readonly isAhead: boolean;
   /** Since when it passes its probes; undefined while it does not. Monotonic milliseconds. */
   readonly passingSince: number | undefined;
   /** When its workload was started, or first seen. */
@@ -50,7 +53,8 @@ interface TurnFacts extends Pick<MemoryRequest, 'busy' | 'incumbent' | 'waitingS
 }
 
 export function turnOf(facts: TurnFacts): Turn {
-  const { onDemand, busy, incumbent, waitingSince, passingSince, startedAt, lastActiveAt, now } = facts;
+  const { onDemand, isAhead, busy, incumbent, waitingSince, passingSince, startedAt, lastActiveAt, now } = facts;
+  if (isAhead) return { group: 'warm', until: undefined };
   if (!onDemand) return { group: 'always', until: undefined };
   if (!incumbent) {
     if (!busy || waitingSince === undefined) return { group: busy ? 'waiting' : 'unloaded', until: undefined };
@@ -99,11 +103,11 @@ function rankOf(requests: readonly MemoryRequest[]): (request: MemoryRequest) =>
     if (group === 'loading' || group === 'turn') return Math.max(priority, highestWaiting);
     if (group === 'waiting' || group === 'served') return Math.min(priority, lowestOverdue);
     if (group === 'idle') return Math.min(priority, lowestAsked);
-    return group === 'unloaded' ? LAST : priority;
+    return group === 'unloaded' || group === 'warm' ? LAST : priority;
   };
 }
 
-/** Lower than every priority: nothing gives way to a slot that neither runs nor is requested. */
+/** Lower than every priority: nothing gives way to a slot that nobody requests. */
 const LAST = -1_000_000;
 
 const PLACES: Readonly<Record<MemoryGroup, number>> = {
@@ -114,7 +118,8 @@ const PLACES: Readonly<Record<MemoryGroup, number>> = {
   waiting: 2,
   served: 3,
   idle: 4,
-  unloaded: 5,
+  warm: 5,
+  unloaded: 6,
 };
 
 /** What is to run always and does not run yet waits as others do, before all that load on demand. */
@@ -126,6 +131,7 @@ function compareWithin(a: MemoryRequest, b: MemoryRequest): number {
   const always = Number(b.turn.group === 'always') - Number(group === 'always');
   if (always !== 0) return always;
   if (group === 'waiting' || group === 'overdue') return (a.waitingSince ?? 0) - (b.waitingSince ?? 0);
+  if (group === 'warm') return Number(b.incumbent) - Number(a.incumbent) || b.priority - a.priority || b.lastActiveAt - a.lastActiveAt;
   if (group === 'idle') return b.priority - a.priority || b.reloadBytes - a.reloadBytes || b.lastActiveAt - a.lastActiveAt;
   return b.lastActiveAt - a.lastActiveAt;
 }

@@ -180,7 +180,7 @@ function after(share: Share, claim: MemoryClaim, { placement, admitted }: Verdic
       beside: beside || !claim.incumbent,
     };
   }
-  const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && mayFit(claim, placement, share, true);
+  const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && claim.turn.group !== 'warm' && mayFit(claim, placement, share, true);
   if (!waits) return share;
   const first = Object.keys(placement).map((id) => [id, share.reserved[id] ?? claim.slot] as const);
   return { ...share, reserved: { ...share.reserved, ...Object.fromEntries(first) } };

@@ -3,6 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView } from '../facts/view.ts';
 import type { DesiredSlot, ObservedWorkload, Traffic } from '../../ports.ts';
 import type { PublishedSlot } from '../facts/facts.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
 import type { SlotEdit } from '../facts/slot-edit.ts';
 
 /**
@@ -13,7 +14,18 @@ const ABANDONED_MS = 10_000;
 
 /** Why the slot should not run now; undefined where it should. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
-  return notEnabled(view) ?? noReplicas(view) ?? notAskedFor(view) ?? abandoned(view) ?? gaveWay(view) ?? idleTimedOut(view);
+  return whyOff(view) ?? (view.warm === undefined ? whyAtRest(view) : undefined);
+}
+
+const whyOff = (view: SlotView): Finding | undefined => notEnabled(view) ?? noReplicas(view);
+
+/** Why the slot would not run now if nothing loaded it ahead of requests. */
+const whyAtRest = (view: SlotView): Finding | undefined =>
+  notAskedFor(view) ?? abandoned(view) ?? gaveWay(view) ?? notAskedSince(view) ?? idleTimedOut(view);
+
+/** Why the slot rests as soon as it is no longer loaded ahead of requests; undefined where it is not. */
+export function whyAhead(view: SlotView): Finding | undefined {
+  return view.warm === undefined || whyOff(view) !== undefined ? undefined : whyAtRest(view);
 }
 
 function notEnabled({ spec }: SlotView): Finding | undefined {
@@ -47,6 +59,12 @@ function gaveWay(view: SlotView): Finding | undefined {
   };
 }
 
+/** It was loaded ahead of requests, and is no longer. */
+function notAskedSince(view: SlotView): Finding | undefined {
+  if (view.spec.load !== 'on-demand' || !view.lastAhead || isInUse(view)) return undefined;
+  return { reason: 'GaveWay', message: 'The slot was loaded ahead of requests, and none has come; the next request loads it' };
+}
+
 /** Monotonic milliseconds at which an on-demand load is abandoned because no request waits; undefined if it is not. */
 export function abandonedAt(view: SlotView): number | undefined {
   if (view.spec.load !== 'on-demand' || !view.lastUnserved || view.lastAskedAt === undefined) return undefined;
@@ -67,6 +85,7 @@ function idleTimedOut(view: SlotView): Finding | undefined {
 /** Until when a slot that should run does, as long as nothing but time passes. Monotonic milliseconds. */
 export function wantedUntil(view: SlotView): number {
   const { lastActiveAt, spec } = view;
+  if (whyAhead(view) !== undefined) return Number.POSITIVE_INFINITY;
   const idleAt = lastActiveAt === undefined || isInUse(view) ? Number.POSITIVE_INFINITY : lastActiveAt + spec.lifecycle.idleTimeoutMs;
   return Math.min(idleAt, abandonedAt(view) ?? Number.POSITIVE_INFINITY);
 }
@@ -74,6 +93,22 @@ export function wantedUntil(view: SlotView): number {
 /** Only the leader knows of all requests, so a follower takes what the leader keeps running to be in use. */
 function isInUse({ waiting, inFlight, leads, workloads }: SlotView): boolean {
   return waiting > 0 || inFlight > 0 || (!leads && workloads.some(({ alive }) => alive));
+}
+
+/** Whether a slot rests, or would if nothing loaded it ahead of requests, as far as its last publication shows. */
+export function isAtRest(
+  { name, spec }: DesiredSlot,
+  {
+    published,
+    lastActiveAt,
+    now,
+  }: { readonly published: PublishedSlot | undefined; readonly lastActiveAt: number | undefined; readonly now: number },
+  traffic: ReturnType<Traffic['read']>,
+): boolean {
+  const decision = published?.decision;
+  const inFlight = decision?.serving === undefined ? 0 : (traffic.workloads.get(decision.serving)?.inFlight ?? 0);
+  if (!spec.enabled || decision === undefined || inFlight > 0 || (traffic.demand.get(name)?.waiting ?? 0) > 0) return false;
+  return !decision.wanted || (lastActiveAt !== undefined && now - lastActiveAt >= spec.lifecycle.idleTimeoutMs);
 }
 
 interface ActivityFacts {
@@ -102,13 +137,28 @@ export function deriveLastActive(facts: ActivityFacts): number | undefined {
   const demand = traffic.demand.get(slot.name);
   const uses = workloads.map(({ id }) => traffic.workloads.get(id));
   if ((demand?.waiting ?? 0) > 0 || uses.some((use) => use !== undefined && use.inFlight > 0) || isOwedTime(facts)) return now;
-  const times = [before, demand?.lastAskedAt, ...uses.map((use) => use?.lastUsedAt)].filter((at) => at !== undefined);
-  return times.length === 0 ? undefined : Math.max(...times);
+  return latest([before, lastRequestAt(slot.name, workloads, traffic)]);
+}
+
+/** When a request last asked for the slot, began or ended: monotonic milliseconds; undefined without one. */
+export function lastRequestAt(
+  name: SlotName,
+  workloads: readonly ObservedWorkload[],
+  traffic: ReturnType<Traffic['read']>,
+): number | undefined {
+  return latest([traffic.demand.get(name)?.lastAskedAt, ...workloads.map(({ id }) => traffic.workloads.get(id)?.lastUsedAt)]);
+}
+
+function latest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((at) => at !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
 }
 
 function isOwedTime({ slot: { spec }, edit, before, workloads, published, takesOver, hasFailures }: ActivityFacts): boolean {
   const always = spec.load === 'always';
   const last = published?.decision;
+  // A load that no request has asked for gives no reason to keep the slot.
+  if (last?.ahead !== undefined && !takesOver) return false;
   const loading = last?.state === 'pulling' || last?.state === 'starting' || last?.state === 'warming';
   const retrying = always && last?.state === 'offline' && last.wanted && hasFailures;
   const edited = edit === 'edited' || edit === 'scaled-up';

@@ -12,7 +12,7 @@ import type { Progress } from '../../ports.ts';
 export function planStart(
   view: SlotView,
   allocation: Allocation,
-  { needed, variables }: Pick<SlotMemory, 'needed' | 'variables'>,
+  { needed, variables, warm }: Pick<SlotMemory, 'needed' | 'variables'> & { readonly warm: Finding | undefined },
 ): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model, spec } = view;
   if (template === undefined || model?.kind !== 'present') return {};
@@ -27,7 +27,7 @@ export function planStart(
   const origin = { spec, model: model.facts, memory: needed };
   const because: Finding =
     names.size === 0
-      ? { reason: 'WorkloadNotPresent', message: 'No workload is running for this slot' }
+      ? (warm ?? { reason: 'WorkloadNotPresent', message: 'No workload is running for this slot' })
       : { reason: 'RevisionOutdated', message: `Revision "${template.revision}" starts beside the one that serves` };
   return { action: { name: 'apply', slot: slot.name, because, args: { workload, origin } } };
 }

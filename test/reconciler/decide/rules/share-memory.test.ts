@@ -18,6 +18,7 @@ interface Words {
   readonly passingSince?: number;
   readonly waitingSince?: number;
   readonly reloadBytes?: number;
+  readonly isAhead?: boolean;
 }
 
 function claim(name: string, words: Words = {}): MemoryClaim {
@@ -26,7 +27,17 @@ function claim(name: string, words: Words = {}): MemoryClaim {
   return {
     slot: slotName(name),
     priority,
-    turn: turnOf({ onDemand, busy, incumbent, waitingSince: words.waitingSince, passingSince, startedAt: 0, lastActiveAt, now: NOW }),
+    turn: turnOf({
+      onDemand,
+      busy,
+      incumbent,
+      passingSince,
+      lastActiveAt,
+      isAhead: words.isAhead ?? false,
+      waitingSince: words.waitingSince,
+      startedAt: 0,
+      now: NOW,
+    }),
     busy,
     incumbent,
     waitingSince: words.waitingSince,
@@ -52,6 +63,33 @@ describe('shareMemory()', () => {
 
   test('prefers the higher priority', () => {
     expect(admitted([claim('a', { incumbent: true }), claim('b', { priority: 1 })], 15)).toEqual(['b']);
+  });
+
+  describe('gives a slot that is loaded ahead of requests', () => {
+    const ahead = (words: Words = {}) => claim('a', { onDemand: true, isAhead: true, priority: 9, ...words });
+    test.each<[string, readonly MemoryClaim[], readonly string[]]>([
+      ['what is free', [ahead(), claim('b', { bytes: 5, incumbent: true })], ['a', 'b']],
+      ['nothing that an idle slot holds', [ahead(), claim('b', { onDemand: true, incumbent: true })], ['b']],
+      ['nothing that a slot wants that is always loaded', [ahead({ incumbent: true }), claim('b')], ['b']],
+      ['no place before a request', [ahead({ incumbent: true }), claim('b', { onDemand: true, busy: true, waitingSince: NOW })], ['b']],
+      [
+        'no time to finish loading',
+        [ahead({ incumbent: true, passingSince: NOW }), claim('b', { onDemand: true, busy: true, waitingSince: NOW })],
+        ['b'],
+      ],
+      [
+        'its place before others that are ahead and do not run',
+        [ahead({ incumbent: true, priority: 0 }), claim('b', { onDemand: true, isAhead: true })],
+        ['a'],
+      ],
+      [
+        'its place after others of higher priority',
+        [ahead({ priority: 0 }), claim('b', { onDemand: true, isAhead: true, priority: 1 })],
+        ['b'],
+      ],
+    ])('%s', (_, claims, expected) => {
+      expect(admitted(claims, 15)).toEqual(expected);
+    });
   });
 
   test('prefers a running slot among equals', () => {
