@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { MODEL_FILES } from '../../../../src/reconciler/decide/facts/workload.ts';
+import { MODEL_FILES, PROMPTS } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { ContainerFacts } from '../../../../src/reconciler/ports.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
@@ -41,6 +41,25 @@ describe('the files of a model', () => {
   test('are not told to pods, whose files are their own', () => {
     const { template } = driftOf('new', undefined, { traits: { kind: 'kube', network: 'pods' } });
     expect(template.env).not.toHaveProperty(MODEL_FILES);
+  });
+});
+
+describe('the place for prompts', () => {
+  const VARIABLE = 'LLAMA_ARG_SLOT_SAVE_PATH';
+  const kept = { [PROMPTS]: VARIABLE, [VARIABLE]: '/prompts' };
+  const PROMPT_MOUNT = { source: '/state/prompts/primary', target: '/prompts', readOnly: false };
+  test.each([
+    ['a server from before', {}, kept, [], [PROMPT_MOUNT]],
+    ['a server from when they were kept', kept, {}, [PROMPT_MOUNT], []],
+    ['a server with another place', { ...kept, [VARIABLE]: '/elsewhere' }, kept, [PROMPT_MOUNT], [PROMPT_MOUNT]],
+  ])('is no drift of %s', (_, started, present, actual, wanted) => {
+    const { desired, observed, slot, template } = factsOf({ workloads: [{ id: 'w0' }] });
+    const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    if (workload === undefined) throw new Error('It must be there');
+    const { container } = workload;
+    const facts = { ...container, env: { ...container.env, ...started }, mounts: [...(container.mounts ?? []), ...actual] };
+    const next = { ...template, env: { ...template.env, ...present }, mounts: [...template.mounts, ...wanted] };
+    expect(desired.compare(slot, next, undefined, { ...workload, container: facts }).drift).toEqual([]);
   });
 });
 
