@@ -25,6 +25,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   models: async () => rowsOnly((await import('./models.ts')).measureModels()),
   speech: async () => rowsOnly((await import('./speech.ts')).measureSpeech()),
   dashboard: async () => rowsOnly((await import('./dashboard.ts')).measureDashboard()),
+  swap: async () => rowsOnly((await import('./swap.ts')).measureSwap()),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
 };
 

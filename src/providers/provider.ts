@@ -197,6 +197,22 @@ export interface BackendVerdict {
   readonly missing?: string | undefined;
 }
 
+/** How a server saves the prompts that it has computed, and restores them: one file for each of its places. */
+export interface PromptCache {
+  /** The variable that names the directory of the files. A server that does not know it ignores it. */
+  readonly variable: string;
+  /** Whether the server of this slot has prompts to keep, and its own settings do not say where. Pure. */
+  appliesTo(name: SlotName, spec: SlotSpec, model: ModelFacts): boolean;
+  /** Returns what tells builds apart, and the number of places; undefined if the server cannot say. */
+  identify(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<{ readonly build: string; readonly places: number } | undefined>;
+  /** `file`: a name in the directory. `problem` continues a sentence. */
+  move(endpoint: Endpoint, io: ProbeIo, what: PromptMove, signal: AbortSignal): Promise<PromptMoved>;
+}
+
+type PromptMove = Pick<Parameters<ProbeIo['request']>[1], 'timeoutMs'> &
+  Readonly<{ direction: 'save' | 'restore'; place: number; file: string }>;
+type PromptMoved = { readonly ok: true; readonly tokens: number } | { readonly ok: false; readonly problem: string };
+
 export interface ProgramHost {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** State directory of the service. A provider may create one directory of its own in it. */
@@ -270,6 +286,8 @@ export interface Provider {
   voices?(model: ModelFacts): readonly Voice[];
   /** Whether requests bring a recording of the voice in `ref_audio`. Default: no. Pure. */
   imitates?(model: ModelFacts): boolean;
+  /** Default: its servers cannot save what they have computed. */
+  readonly promptCache?: PromptCache;
   /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
   readonly health: AskHealth;
   /**

@@ -4,13 +4,14 @@ import { fail, type Failure } from '../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import type { ProbeFact } from './decide/facts/workload-history.ts';
+import { PROMPTS, withoutPrompts } from './decide/facts/workload.ts';
 import { changesWorld, keyOfAction, probeKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, createProbeQueue, type ProbeQueue } from './ask-servers.ts';
 import type { Deadline } from './observe.ts';
 import { pause } from '../platform/clock.ts';
 import type { Tracker } from './tracker.ts';
-import type { Clock, LogLine, ModelStore, Progress, Runtime, Traffic } from './ports.ts';
+import type { Clock, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, Traffic } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface ExecuteDeps {
@@ -20,6 +21,8 @@ export interface ExecuteDeps {
   readonly providers: ProviderRegistry;
   readonly probeIo: ProbeIo;
   readonly clock: Clock;
+  /** Default: no prompts are kept. */
+  readonly prompts?: PromptStore | undefined;
   readonly within: Deadline;
   readonly tracker: Tracker;
   /** Slots that wait for this pull now. */
@@ -44,6 +47,9 @@ const NONE: Outcome = { kind: 'none' };
 /** Enough to show the cause of a crash. */
 const LOG_TAIL_LINES = 20;
 const LOG_TAIL_WITHIN_MS = 2000;
+/** A server that takes longer is stopped without: others may wait for its memory. */
+const SAVE_BUDGET_MS = 5000;
+const RESTORE_BUDGET_MS = 10_000;
 
 export function createExecutor(deps: ExecuteDeps) {
   const { tracker, clock } = deps;
@@ -124,12 +130,13 @@ async function pull(deps: ExecuteDeps, action: Pull, signal: AbortSignal): Promi
 }
 
 async function apply(
-  { runtime, tracker, clock }: ExecuteDeps,
+  { runtime, tracker, clock, prompts }: ExecuteDeps,
   { workload, updatesInPlace }: ActionArgs['apply'],
   slot: SlotName,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const result = await runtime.apply(workload, signal);
+  const keeps = PROMPTS in workload.env && (await prompts?.prepare(slot)) === undefined;
+  const result = await runtime.apply(keeps ? workload : withoutPrompts(workload), signal);
   if (result.ok) {
     const now = clock.now();
     if (updatesInPlace === undefined) tracker.started(result.value, slot, now);
@@ -155,6 +162,10 @@ async function probe(deps: OwnDeps, args: ActionArgs['probe'], signal: AbortSign
     const waitMs = warmingPauseMs(clock.now() - args.since);
     // A model that computes nonsense computes the same when it is asked again.
     if (health.kind === 'passing' || health.kind === 'nonsense' || clock.now() + waitMs >= until) {
+      if (health.kind === 'passing' && args.restores !== undefined) {
+        moved(deps, args.slot, await deps.prompts?.restore(args.restores, RESTORE_BUDGET_MS, signal));
+        if (signal.aborted) return NONE;
+      }
       const before = tracker.histories.all.get(args.workload)?.probe;
       tracker.histories.probed(args.workload, { health, endpoints: args.endpoints, failingEndpoints }, clock.now());
       const asBefore = passesAsBefore(before, tracker.histories.all.get(args.workload)?.probe);
@@ -202,11 +213,17 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   if (signal.aborted) return NONE;
   // Requests have entered after they were counted: the next pass lets them finish.
   if (!isAsPlanned && !args.abort && failure === undefined) return NONE;
+  if (args.saves !== undefined) moved(deps, slot, await deps.prompts?.save(args.saves, SAVE_BUDGET_MS, signal));
+  if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
   tracker.histories.stopFailed(workload, result.failure.message, clock.now());
   return { kind: 'failed', failure: result.failure };
+}
+
+function moved({ tracker }: ExecuteDeps, slot: SlotName, report: PromptReport | undefined): void {
+  if (report !== undefined) tracker.attempts.promptsMoved(slot, report);
 }
 
 async function logTail({ runtime, within }: ExecuteDeps, workload: WorkloadId, signal: AbortSignal): Promise<readonly LogLine[]> {

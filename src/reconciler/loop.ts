@@ -30,7 +30,7 @@ import { observedFacts } from './remember/merge-observation.ts';
 import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type { Clock, DesiredState, ModelStore, StatusSink, Traffic, Wake } from './ports.ts';
+import type { Clock, DesiredState, ModelStore, PromptStore, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
@@ -50,6 +50,8 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly traffic: Traffic;
   readonly clock: Clock;
   readonly probeIo: ProbeIo;
+  /** Default: no prompts are kept. */
+  readonly prompts?: PromptStore | undefined;
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
@@ -123,6 +125,7 @@ export function createLoop(deps: LoopDeps) {
       return NOT_PASSED;
     }
     const state = desired;
+    deps.prompts?.keepOnly(keepersOf(state));
     const seen = await observe(senses, state.slots, host, signal);
     ({ host } = seen);
     const records = passedAt === undefined || (leads() && !led) ? await recall(signal) : undefined;
@@ -257,6 +260,9 @@ function warmthOf({ settings, histories, metrics, clock }: LoopDeps, reporter: R
 
 type Recalled = ReadonlyMap<SlotName, readonly Attempt[]>;
 type Facts = Pick<PassInput, 'state' | 'seen'>;
+
+const keepersOf = ({ slots, refused }: DesiredState): ReadonlySet<SlotName> =>
+  new Set([...[...slots.values()].flatMap(({ name, spec }) => (spec.lifecycle.keepPrompts ? name : [])), ...refused.keys()]);
 
 /** What this controller may do in a pass. */
 interface Role {

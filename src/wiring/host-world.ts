@@ -1,6 +1,10 @@
 /** The world of a single machine: slots are files, workloads are containers of podman or processes, one replica. */
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Runtime } from '../reconciler/ports.ts';
+import type { PromptStore, Runtime } from '../reconciler/ports.ts';
+import { createPromptStore } from '../models/prompts/prompt-store.ts';
+import { messageOf } from '../platform/error-text.ts';
+import { createProbeIo } from '../platform/probe-io.ts';
 import { createStatusRecords } from '../files/status-files.ts';
 import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
 import { createHardwareProbe, replayHardware, readRecording, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
@@ -34,12 +38,9 @@ export async function createHostWorld(
     log,
   });
   const editor = createTomlEditor({ directory });
-  const profiles = createProfileStore({
-    directory: path.join(settings.SVC_CONFIG_DIR, 'profiles'),
-    slotsDirectory: directory,
-    editor,
-    quietPeriodMs: settings.SVC_QUIET_PERIOD,
-  });
+  const profilesDirectory = path.join(settings.SVC_CONFIG_DIR, 'profiles');
+  const { SVC_QUIET_PERIOD: quietPeriodMs } = settings;
+  const profiles = createProfileStore({ directory: profilesDirectory, slotsDirectory: directory, editor, quietPeriodMs });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
   const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
   const inputs = await createDesiredInputs(options, slots, {
@@ -61,6 +62,7 @@ export async function createHostWorld(
     ...inputs,
     runtime,
     ...(programs === undefined ? {} : { programs }),
+    ...promptStoreOf(options),
     models,
     modelFiles: models,
     host,
@@ -75,6 +77,18 @@ export async function createHostWorld(
     resign: async () => undefined,
     stop: async () => undefined,
   });
+}
+
+function promptStoreOf({ settings, providers, log }: ServiceOptions): { readonly prompts?: PromptStore } {
+  const { SVC_STATE_DIR, SVC_PROMPT_CACHE_LIMIT: limitBytes } = settings;
+  const root = path.join(SVC_STATE_DIR, 'prompts');
+  if (limitBytes === 0) {
+    void rm(root, { recursive: true, force: true }).catch((error: unknown) =>
+      log.warn({}, `Kept prompts cannot be deleted: ${messageOf(error)}`),
+    );
+    return {};
+  }
+  return { prompts: createPromptStore({ root, limitBytes, providers, probeIo: createProbeIo(), log }) };
 }
 
 async function openHardware({ settings, env }: ServiceOptions): Promise<Result<HardwareProbe>> {

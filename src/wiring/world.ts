@@ -9,7 +9,7 @@ import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
-import type { HostProbe, ModelStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
+import type { HostProbe, ModelStore, PromptStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
@@ -48,6 +48,7 @@ export interface World {
   readonly modelFiles: DirectoryModelStore;
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
+  readonly prompts?: PromptStore;
   readonly tokens?: TokenSecret;
   readonly records: FailureRecords;
   readonly editor: SlotEditor;

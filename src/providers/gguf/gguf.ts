@@ -1,5 +1,6 @@
 /** Provider for GGUF models, which llama-server of llama.cpp serves. */
 import type { ClientMistake, Provider, SlotContext } from '../provider.ts';
+import { promptCache } from './prompt-cache.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
@@ -89,6 +90,7 @@ export const gguf: Provider = {
   objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),
+  promptCache,
   health: askHealth,
   readiness: askReadiness,
   infer: inferPath,

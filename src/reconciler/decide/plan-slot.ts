@@ -95,6 +95,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.progress,
+      ...(view.attempts?.prompts === undefined ? {} : { prompts: view.attempts.prompts }),
     },
     actions,
     wakes,

@@ -9,11 +9,13 @@ import { compareWorkload } from '../decide/facts/drift.ts';
 import { createMemo } from '../../platform/memo.ts';
 import { giveBackend, withBackends } from '../decide/facts/choose-backend.ts';
 import type { HostFacts } from '../../schema/status/hardware.ts';
-import type { DesiredSlot, DesiredState, ImageReference, ModelStore, ObservedWorkload, Runtime } from '../ports.ts';
+import type { DesiredSlot, DesiredState, ImageReference, ModelStore, ObservedWorkload, PromptStore, Runtime } from '../ports.ts';
 
 export interface DesireDeps {
   readonly runtime: Pick<Runtime, 'traits'>;
   readonly models: Pick<ModelStore, 'root'>;
+  /** Default: no prompts are kept. */
+  readonly prompts?: Pick<PromptStore, 'root'> | undefined;
   readonly providers: ProviderRegistry;
   /** The image a provider runs in; undefined if none is known. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
@@ -57,11 +59,17 @@ export function budgetOf(settings: Pick<Settings, 'SVC_MEMORY_BUDGET'>, memoryTo
   return settings.SVC_MEMORY_BUDGET ?? (memoryTotalBytes === undefined ? undefined : Math.floor(memoryTotalBytes * SHARE_OF_HOST));
 }
 
-export function templatingOf({ providers, models, runtime: { traits } }: Pick<DesireDeps, 'providers' | 'models' | 'runtime'>): Templating {
+export function templatingOf({
+  providers,
+  models,
+  prompts,
+  runtime: { traits },
+}: Pick<DesireDeps, 'providers' | 'models' | 'prompts' | 'runtime'>): Templating {
   return {
     templateOf({ name, spec }, model, image) {
       const provider = providers[spec.provider];
-      return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, traits, modelsRoot: models.root });
+      const roots = { modelsRoot: models.root, promptsRoot: prompts?.root };
+      return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, traits, ...roots });
     },
     compare: (slot, template, imageId, workload) => compareWorkload({ traits, slot, template, imageId }, workload),
   };

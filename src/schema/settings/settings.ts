@@ -95,6 +95,9 @@ export const SettingsSchema = z.strictObject({
   SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
     'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',
   ),
+  SVC_PROMPT_CACHE_LIMIT: SizeBytes.prefault('4Gi').describe(
+    'Disk space for the prompts that servers have computed and that outlive them, of all slots together. `0`: none are kept',
+  ),
   SVC_HARDWARE_FILE: AbsolutePath.optional().describe(
     'Recording of another machine, written by `svcctl hardware record`, that takes the place of this one in every decision. For development',
   ),

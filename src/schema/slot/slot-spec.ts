@@ -69,6 +69,12 @@ const Lifecycle = z.strictObject({
     .describe(
       'How a new model replaces the current one. "blue-green": start it beside the current one; "drain": stop the current one first; "auto": blue-green if both fit',
     ),
+  keepPrompts: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether prompts that the server has computed are kept on disk when it stops, and restored when it starts again. Not in a cluster',
+    ),
   drift: z
     .enum(['repair', 'warn', 'ignore'])
     .default('repair')
@@ -188,7 +194,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   readonly backend: Backend;
   readonly backendGiven: boolean;
   readonly model: Readonly<Parsed['model']> & { readonly offload: 'auto' | 'full' };
-  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift' | 'warm' | 'prewarm'>> & {
+  readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift' | 'keepPrompts' | 'warm' | 'prewarm'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
     readonly startTimeoutMs: number;

@@ -3,7 +3,7 @@ import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
-import type { ImageReference, Workload } from '../../ports.ts';
+import type { ImageReference, PromptServer, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
 
 /** The operation that failed. `withdrawn`: admission let the workload start, and took its memory before it answered. */
@@ -49,6 +49,8 @@ export interface ActionArgs {
     readonly passed: boolean;
     /** Whether the model is queried even if the endpoint has passed before. */
     readonly asksModel: boolean;
+    /** Set where prompts are restored once it passes. */
+    readonly restores?: PromptServer | undefined;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {
@@ -68,6 +70,8 @@ export interface ActionArgs {
     readonly abort: boolean;
     /** Set where the workload is stopped for a fault of its own, which is recorded once, with its last log lines. */
     readonly failure: Fault | undefined;
+    /** Set where its prompts are saved before. */
+    readonly saves?: PromptServer | undefined;
   };
 }
 

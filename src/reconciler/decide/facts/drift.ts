@@ -1,6 +1,6 @@
 /** Differences between a workload and its template or spec, as its runtime reports them. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { MODEL_FILES, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
+import { isOfPrompts, MODEL_FILES, PROMPTS, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
 import type { MemorySplit } from '../../../providers/provider.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
@@ -44,7 +44,7 @@ function findDrift(workload: ObservedWorkload, template: Template, imageId: stri
     ...difference('image', container.imageId, imageId),
     ...(isKnown ? argvDrift(container.argv, template.argv(hostPort ?? 0, container.env)) : []),
     ...envDrift(container.env, template),
-    ...difference('mounts', container.mounts?.map(mountText).sort(), template.mounts.map(mountText).sort()),
+    ...difference('mounts', container.mounts && mountTexts(container.mounts), mountTexts(template.mounts)),
     ...difference('devices', container.devices?.toSorted(), template.devices.toSorted()),
     ...difference('port', container.port?.container, template.containerPort),
   ];
@@ -70,7 +70,9 @@ function envDrift(actual: Readonly<Record<string, string>> | undefined, template
   const names = new Set([...Object.keys(template.env), ...Object.keys(actual)]);
   const ofSplits = new Set(template.splits?.flatMap(({ env }) => Object.keys(env)));
   const isPlacement = (name: string): boolean => template.env[name] === undefined && (saysPlacement(name) || ofSplits.has(name));
-  const differing = [...names].filter((name) => actual[name] !== template.env[name] && name !== MODEL_FILES && !isPlacement(name));
+  // Servers from before, or from when prompts were not kept, stay as they are.
+  const ignored = [MODEL_FILES, PROMPTS, actual[PROMPTS], template.env[PROMPTS]];
+  const differing = [...names].filter((name) => actual[name] !== template.env[name] && !ignored.includes(name) && !isPlacement(name));
   const [started, present] = [actual[MODEL_FILES], template.env[MODEL_FILES]];
   if (started !== undefined && present !== undefined && started !== present) return [MODEL_REPLACED];
   return differing.length === 0 ? [] : [`env ${differing.map((name) => `"${name}"`).join(', ')} with other values`];
@@ -79,6 +81,8 @@ function envDrift(actual: Readonly<Record<string, string>> | undefined, template
 /** As in `drift`. The server still has the old files open. */
 export const MODEL_REPLACED = 'the files of its model were replaced';
 
+const mountTexts = (mounts: readonly Mount[]): readonly string[] =>
+  mounts.flatMap((mount) => (isOfPrompts(mount) ? [] : mountText(mount))).sort();
 const mountText = ({ source, target, readOnly }: Mount): string => `${source}:${target}:${readOnly ? 'ro' : 'rw'}`;
 
 type Variables = Readonly<Record<string, string>>;

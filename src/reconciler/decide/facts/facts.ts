@@ -15,6 +15,7 @@ import type {
   ModelPresence,
   ObservedWorkload,
   Progress,
+  PromptReport,
   RuntimeFacts,
   RuntimeTraits,
   WorkloadActivity,
@@ -108,6 +109,8 @@ export interface Attempts {
   readonly starts: number;
   /** Starts by this controller since the last edit or stable time, oldest first. Default: none. */
   readonly startLog?: readonly StartRecord[];
+  /** The last time that prompts were saved or restored. */
+  readonly prompts?: PromptReport;
 }
 
 interface StartRecord {
@@ -169,6 +172,8 @@ export interface Decision {
   readonly progress: Progress | undefined;
   /** The slot has been ready for so long that its earlier failures are forgotten. */
   readonly stable: boolean;
+  /** The last time that prompts of the slot were saved or restored. */
+  readonly prompts?: PromptReport | undefined;
   /** Alterations from outside. */
   readonly drift: readonly string[];
   /** Why a workload of the slot does not run. */

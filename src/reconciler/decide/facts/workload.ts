@@ -47,13 +47,15 @@ export interface TemplateInputs {
   readonly image: ImageReference | undefined;
   readonly traits: RuntimeTraits;
   readonly modelsRoot: string;
+  /** Host path of the kept prompts. Default: none are kept. */
+  readonly promptsRoot?: string | undefined;
 }
 
 /** Replaces the host port in the hashed text. */
 export const SYMBOLIC_PORT = 0;
 
 /** Throws where the provider does. */
-export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot }: TemplateInputs): Template {
+export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot, promptsRoot }: TemplateInputs): Template {
   const shared = traits.network === 'shared';
   const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
   const context = (port: number): SlotContext => ({
@@ -70,6 +72,10 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     mounts: provider.ownModels === undefined ? modelsMount(traits, modelsRoot) : [],
     devices: provider.devices(spec.backend),
   };
+  const cache =
+    spec.lifecycle.keepPrompts && provider.promptCache?.appliesTo(name, spec, model) === true ? provider.promptCache : undefined;
+  const prompts =
+    promptsRoot === undefined || cache === undefined ? undefined : promptsOf(cache.variable, `${promptsRoot}/${name}`, traits);
   const { sizeBytes } = model;
   const sized = sizeBytes === undefined ? undefined : { ...model, sizeBytes };
   const memory = demandOf(sized && provider.estimateMemory(name, spec, sized), spec);
@@ -79,7 +85,12 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
   if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
-    env: { ...parts.env, ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }) },
+    env: {
+      ...parts.env,
+      ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }),
+      ...prompts?.env,
+    },
+    mounts: [...parts.mounts, ...(prompts?.mounts ?? [])],
     // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
     revision: hash(spec, { ...parts, model }, provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
     capabilities: provider.capabilities(name, spec, model),
@@ -100,6 +111,32 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
  * an upgrade restarts nothing. Replicas of a gateway have files of their own, and would disagree.
  */
 export const MODEL_FILES = 'INFERENCE_MODEL_FILES';
+
+/**
+ * The name of the variable by which a server knows where to save prompts. Like the place itself no part of the
+ * revision, so that an upgrade restarts nothing.
+ */
+export const PROMPTS = 'INFERENCE_PROMPTS';
+const PROMPTS_TARGET = '/prompts';
+
+export const isOfPrompts = ({ target }: Pick<Mount, 'target'>): boolean => target === PROMPTS_TARGET;
+
+function promptsOf(variable: string, directory: string, { modelsTarget }: RuntimeTraits): Pick<Template, 'env' | 'mounts'> {
+  const own = modelsTarget === undefined;
+  return {
+    env: { [PROMPTS]: variable, [variable]: own ? directory : PROMPTS_TARGET },
+    mounts: own ? [] : [{ source: directory, target: PROMPTS_TARGET, readOnly: false }],
+  };
+}
+
+/** The workload where its prompts cannot be kept: with a directory that is not there, a server does not start. */
+export function withoutPrompts(workload: Workload): Workload {
+  const { [PROMPTS]: variable, ...env } = workload.env;
+  return { ...workload, env: omit(env, variable), mounts: workload.mounts.filter((mount) => !isOfPrompts(mount)) };
+}
+
+const omit = (env: Readonly<Record<string, string>>, variable: string | undefined): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => name !== variable));
 
 /** The size of the model is not known, and the slot reserves no memory. */
 export const isMemoryUnknown = (template: Template | undefined): boolean => template !== undefined && template.memory === undefined;
@@ -217,6 +254,7 @@ function hash(
     spec.resources.memoryBytes ?? null,
     spec.resources.gpus ?? null,
     spec.restartedAt ?? null,
+    ...(spec.lifecycle.keepPrompts || network === 'pods' ? [] : ['no prompts']),
     network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
     // Left out where pods know their files themselves, so that the revision is the one that earlier versions gave it.
     ...(parts.model.pinnedBy === undefined ? [] : [parts.model.pinnedBy.digest]),

@@ -18,6 +18,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...conflictLines(decision),
     ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
+    ...(decision.prompts === undefined ? [] : promptLines(decision.prompts)),
     ...attemptLines(decision, now),
     ...(withLog ? logLines(decision) : []),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
@@ -138,6 +139,14 @@ function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): re
   if (lastFailure === undefined) return [];
   const next = nextAttemptAt === undefined || nextAttemptAt <= now ? [] : [`  next attempt in ${secondsText(nextAttemptAt - now)}`];
   return [`  failed ${secondsText(now - lastFailure.at)} ago: ${lastFailure.failure.message}`, ...next];
+}
+
+const VERBS = { save: 'saved', restore: 'restored' } as const;
+
+function promptLines({ direction, tokens, conversations, tookMs, problems }: NonNullable<Decision['prompts']>): readonly string[] {
+  const count = conversations === 1 ? '1 conversation' : `${conversations} conversations`;
+  const what = `  prompts: ${tokens.toLocaleString('en')} tokens of ${count} ${VERBS[direction]} in ${(tookMs / 1000).toFixed(1)} s`;
+  return [...(conversations === 0 ? [] : [what]), ...problems.map((problem) => `  prompts: ${problem}`)];
 }
 
 function logLines({ lastFailure }: Decision): readonly string[] {

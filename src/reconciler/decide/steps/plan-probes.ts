@@ -2,6 +2,7 @@
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
+import { promptServer } from '../facts/prompt-server.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Draining, Roles } from '../rules/assign-roles.ts';
 import { drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
@@ -47,6 +48,9 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   // Where the model of a running workload is no longer in the store, only its name is known.
   const present = view.model?.kind === 'present' ? view.model.facts : { id: view.spec.model.default, hostPath: '', sizeBytes: 0 };
   const origin = known.origin ?? { spec: view.spec, model: present };
+  // Only into a server that this controller has started: another one may have computed prompts since.
+  const isFresh = known.origin !== undefined && probe?.passed !== true && workload.standing === 'current';
+  const restores = isFresh && view.spec.lifecycle.keepPrompts ? promptServer(fact) : undefined;
   const args = {
     slot: view.slot.name,
     workload: fact.id,
@@ -58,6 +62,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     passedEndpoints: probe?.passedEndpoints ?? [],
     passed: probe?.passed === true,
     asksModel: asksModel(workload, view),
+    ...(restores === undefined ? {} : { restores }),
   };
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { splitOf } from '../../../../src/reconciler/decide/facts/drift.ts';
-import { MODEL_FILES } from '../../../../src/reconciler/decide/facts/workload.ts';
+import { MODEL_FILES, PROMPTS } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { ContainerFacts } from '../../../../src/reconciler/ports.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
@@ -63,6 +63,25 @@ describe('a server that is divided between devices and CPU', () => {
   test('differs where its arguments are not those of its environment, unless that is not known', () => {
     expect(compareWith({ argv: ['fake', 'all'], env: { SLOT: 'primary', LAYERS: '3' } }).drift).toEqual(['argv differs']);
     expect(compareWith({ argv: ['fake', '3'], env: undefined }).drift).toEqual([]);
+  });
+});
+
+describe('the place for prompts', () => {
+  const VARIABLE = 'LLAMA_ARG_SLOT_SAVE_PATH';
+  const kept = { [PROMPTS]: VARIABLE, [VARIABLE]: '/prompts' };
+  const PROMPT_MOUNT = { source: '/state/prompts/primary', target: '/prompts', readOnly: false };
+  test.each([
+    ['a server from before', {}, kept, [], [PROMPT_MOUNT]],
+    ['a server from when they were kept', kept, {}, [PROMPT_MOUNT], []],
+    ['a server with another place', { ...kept, [VARIABLE]: '/elsewhere' }, kept, [PROMPT_MOUNT], [PROMPT_MOUNT]],
+  ])('is no drift of %s', (_, started, present, actual, wanted) => {
+    const { desired, observed, slot, template } = factsOf({ workloads: [{ id: 'w0' }] });
+    const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
+    if (workload === undefined) throw new Error('It must be there');
+    const { container } = workload;
+    const facts = { ...container, env: { ...container.env, ...started }, mounts: [...(container.mounts ?? []), ...actual] };
+    const next = { ...template, env: { ...template.env, ...present }, mounts: [...template.mounts, ...wanted] };
+    expect(desired.compare(slot, next, undefined, { ...workload, container: facts }).drift).toEqual([]);
   });
 });
 

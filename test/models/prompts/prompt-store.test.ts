@@ -1,0 +1,186 @@
+/** The store of prompts with servers that do not do what they say. */
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createPromptStore } from '../../../src/models/prompts/prompt-store.ts';
+import type { ProbeIo, ProbeResponse } from '../../../src/providers/provider.ts';
+import { gguf } from '../../../src/providers/gguf/gguf.ts';
+import { Revision, SlotName } from '../../../src/schema/words/names.ts';
+
+const slot = SlotName.parse('primary');
+const SERVER = {
+  slot,
+  variable: 'LLAMA_ARG_SLOT_SAVE_PATH',
+  endpoint: { host: '127.0.0.1', port: 18_080 },
+  revision: Revision.parse('0123456789ab'),
+  modelFiles: '1-2-3',
+};
+const signal = new AbortController().signal;
+let root: string;
+beforeEach(async () => void (root = join(await mkdtemp(join(tmpdir(), 'svc-prompts-')), 'prompts')));
+afterEach(async () => await rm(join(root, '..'), { recursive: true, force: true }));
+
+interface Faults {
+  readonly places?: number;
+  readonly tokens?: number;
+  readonly build?: string;
+  /** Replaces the answer. */
+  readonly move?: (file: string, restores: boolean) => Promise<ProbeResponse | undefined> | ProbeResponse | undefined;
+}
+
+/** A server that writes and reads files as llama-server does. */
+function storeWith({ places = 2, tokens = 900, build = 'b11669', move = () => undefined }: Faults = {}, limitBytes = 10_000) {
+  const asked: string[] = [];
+  const warnings: string[] = [];
+  const request: ProbeIo['request'] = async (_endpoint, { path, body = '{}' }) => {
+    asked.push(path);
+    if (path === '/props') return { status: 200, body: JSON.stringify({ build_info: build, total_slots: places }) };
+    const restores = path.endsWith('restore');
+    const { filename } = JSON.parse(String(body));
+    const file = join(root, slot, filename);
+    const other = await move(file, restores);
+    if (other !== undefined) return other;
+    if (!restores) await writeFile(file, 'x'.repeat(1000));
+    return { status: 200, body: JSON.stringify(restores ? { n_restored: tokens } : { n_saved: tokens }) };
+  };
+  const log = { info: () => undefined, warn: (_about: object, text: string) => void warnings.push(text) };
+  const store = createPromptStore({ root, limitBytes, providers: { gguf }, probeIo: { request }, log });
+  return { ...store, asked, warnings };
+}
+
+const files = async () => (await readdir(join(root, slot))).toSorted();
+
+describe('kept prompts', () => {
+  test('are offered once, to a server with the same key', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    expect(await store.save(SERVER, 1000, signal)).toMatchObject({ direction: 'save', tokens: 1800, conversations: 2, problems: [] });
+    expect(await files()).toHaveLength(2);
+    expect(await storeWith({ build: 'other' }).restore(SERVER, 1000, signal)).toBeUndefined();
+    expect(await store.restore({ ...SERVER, modelFiles: 'other' }, 1000, signal)).toBeUndefined();
+    expect(await files()).toHaveLength(2);
+    expect(await store.restore(SERVER, 1000, signal)).toMatchObject({ direction: 'restore', tokens: 1800, conversations: 2, problems: [] });
+    expect(await files()).toEqual([]);
+    expect(await store.restore(SERVER, 1000, signal)).toBeUndefined();
+    // What was restored once is worth more than what was not.
+    await store.save(SERVER, 1000, signal);
+    expect((await files()).map((name) => name.slice(17))).toEqual(['0-900-1.prompt', '1-900-1.prompt']);
+  });
+
+  test('of a few tokens are not kept', async () => {
+    const store = storeWith({ tokens: 255 });
+    await store.prepare(slot);
+    expect(await store.save(SERVER, 1000, signal)).toBeUndefined();
+    expect(await files()).toEqual([]);
+  });
+
+  test('take no more disk space than they may', async () => {
+    const store = storeWith({ places: 5 }, 2500);
+    await store.prepare(slot);
+    await store.save(SERVER, 1000, signal);
+    expect(await files()).toHaveLength(2);
+  });
+
+  test.each<[string, Faults, object | undefined]>([
+    ['answers 200 and saves nothing', { move: () => ({ status: 200, body: '{"n_saved":900}' }) }, undefined],
+    [
+      'answers 200 and something else',
+      { move: () => ({ status: 200, body: '<html>' }) },
+      { tokens: 0, problems: ['not saved: the server answers 200: <html>'] },
+    ],
+    ['refuses', { move: () => ({ status: 501, body: 'no' }) }, { tokens: 0, problems: ['not saved: the server answers 501: no'] }],
+    [
+      'answers megabytes',
+      { move: () => ({ status: 500, body: 'x'.repeat(2 ** 22) }) },
+      { problems: [`not saved: the server answers 500: ${'x'.repeat(200)}`] },
+    ],
+    [
+      'does not answer',
+      { move: () => ({ status: 0, body: '', error: 'time' }) },
+      { problems: ['not saved: the server does not answer: time'] },
+    ],
+    [
+      'puts a link in place',
+      { move: async (file) => symlink('/etc/passwd', file).then(() => ({ status: 200, body: '{"n_saved":900}' })) },
+      { tokens: 0, problems: [expect.stringContaining('is not a file of the server')] },
+    ],
+  ])('of a server that %s do not exist', async (_, faults, expected) => {
+    const store = storeWith(faults);
+    await store.prepare(slot);
+    const report = await store.save(SERVER, 1000, signal);
+    if (expected === undefined) expect(report).toBeUndefined();
+    else expect(report).toMatchObject(expected);
+    expect(await files()).toEqual([]);
+  });
+
+  test('that a server does not accept are gone, and the reason is told', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    await store.save(SERVER, 1000, signal);
+    const refusing = storeWith({ move: () => ({ status: 400, body: 'bad file' }) });
+    expect(await refusing.restore(SERVER, 1000, signal)).toMatchObject({
+      tokens: 0,
+      problems: Array.from({ length: 2 }, () => 'not restored: the server answers 400: bad file'),
+    });
+    await storeWith().save(SERVER, 1000, signal);
+    expect(await storeWith({ tokens: 899 }).restore(SERVER, 1000, signal)).toMatchObject({
+      problems: [expect.stringContaining('the server has read 899 of 900 tokens'), expect.anything()],
+    });
+    expect(await files()).toEqual([]);
+  });
+
+  test('are gone when a server has died of them', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    await store.save(SERVER, 1000, signal);
+    const seen: string[][] = [];
+    const dying = storeWith({
+      move: async () => {
+        seen.push(await files());
+        return { status: 0, body: '', error: 'ECONNRESET' };
+      },
+    });
+    await dying.restore(SERVER, 1000, signal);
+    // While the server reads it, it has no name under which it would be offered again.
+    expect(seen[0]?.filter((name) => name.endsWith('.part'))).toHaveLength(1);
+    expect(await store.restore(SERVER, 1000, signal)).toBeUndefined();
+  });
+
+  test('are not saved beyond the budget', async () => {
+    const store = storeWith({ places: 3, move: async () => void (await new Promise((resolve) => setTimeout(resolve, 60))) });
+    await store.prepare(slot);
+    const report = await store.save(SERVER, 50, signal);
+    expect(report).toMatchObject({ conversations: 1, problems: ['2 of 3 places were not saved in time'] });
+  });
+
+  test('that a killed service was saving are not there for the next one', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    await writeFile(join(root, slot, '0123456789abcdef-0.part'), 'half');
+    await store.prepare(slot);
+    expect(await files()).toEqual([]);
+  });
+
+  test('are deleted with their slot, and what is foreign as well', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    await store.prepare(SlotName.parse('removed'));
+    await writeFile(join(root, slot, 'foreign'), '');
+    await mkdir(join(root, slot, 'directory'));
+    await symlink('/etc/passwd', join(root, slot, '0123456789abcdef-0-900-0.prompt'));
+    await store.save(SERVER, 1000, signal);
+    expect(await files()).toHaveLength(2);
+    store.keepOnly(new Set([slot]));
+    await store.save(SERVER, 1000, signal);
+    expect(await readdir(root)).toEqual([slot]);
+  });
+
+  test('have no directory where something else is in its place', async () => {
+    const store = storeWith();
+    await mkdir(root);
+    await symlink('/tmp', join(root, slot));
+    expect(await store.prepare(slot)).toContain('is not a directory');
+    expect(store.warnings).toEqual([expect.stringContaining('Prompts are not kept')]);
+  });
+});
