@@ -100,6 +100,7 @@ const MODEL_VERBS: readonly Verb[] = [
     ],
     options: [
       option('--accept-license', 'Accept the licence of the model, if it restricts use'),
+      option('--accept-new', 'Accept the file that the publisher has now, if it has replaced the one of the catalogue'),
       option('--sha256 <hash>', 'SHA-256 of the file at a URL'),
       option('--as <path>', 'Path in the store for the file at a URL (default: url/HOST/FILE)'),
       option('--no-wait', 'Return as soon as the download has started'),

@@ -11,7 +11,15 @@ import { defined } from '../schema/pod/kube-fields.ts';
 import { fail } from '../schema/words/failure.ts';
 import { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
-import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue/catalogue.ts';
+import {
+  DEMO_CATALOGUE,
+  downloadBytes,
+  loadedPath,
+  versionsOf,
+  whyNotSelectable,
+  type Catalogue,
+  type CatalogueEntry,
+} from './catalogue/catalogue.ts';
 import { readFileList } from './archive/file-list.ts';
 import { completeContents } from './decide/pin.ts';
 import { parseHubName, suggestModels } from './decide/parse-model-name.ts';
@@ -141,7 +149,9 @@ function isWithin(known: ReadonlySet<string>, file: string): boolean {
 
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
-  return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
+  if (archive === undefined || from.kind !== 'url') return true;
+  const hashes = versionsOf(from).map(({ sha256 }) => sha256);
+  return (await readFileList(path.join(root, directory), hashes)) !== undefined;
 }
 
 async function watchRoot([root = '', ...mounted]: readonly string[], changed: () => void, signal: AbortSignal): Promise<void> {

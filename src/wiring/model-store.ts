@@ -1,8 +1,7 @@
 /** Creates the catalogue and a host's model store from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { Catalogue } from '../models/catalogue/catalogue.ts';
-import { createCatalogueSource, type CatalogueSource } from '../models/catalogue/catalogue-source.ts';
+import { createCatalogueSource, type CatalogueSource, type CatalogueSourceOptions } from '../models/catalogue/catalogue-source.ts';
 import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/download/disk-room.ts';
@@ -24,10 +23,9 @@ export function fitsWeights(settings: Parameters<typeof budgetOf>[0], memoryTota
   return forSlots && WEIGHTS_SHARE * forSlots;
 }
 
-/** `lastGoodFile` keeps the last valid entries of `models.toml`. */
 export async function createServiceCatalogue(
   { settings, env, log, providers }: ServiceOptions,
-  keep: { readonly lastGoodFile?: string } = {},
+  keep: Pick<CatalogueSourceOptions, 'lastGoodFile' | 'acceptedFile'> = {},
 ): Promise<CatalogueSource> {
   const source = await createCatalogueSource({
     local: path.join(settings.SVC_CONFIG_DIR, 'models.toml'),
@@ -44,7 +42,7 @@ export async function createServiceCatalogue(
 export function createHostModelStore(
   { settings, env, providers }: ServiceOptions,
   host: HostProbe,
-  { catalogue, own }: { readonly catalogue: Catalogue; readonly own: OwnModelSource },
+  { catalogue, acceptedFiles, own }: Pick<CatalogueSource, 'catalogue' | 'acceptedFiles'> & { readonly own: OwnModelSource },
 ): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
@@ -55,6 +53,7 @@ export function createHostModelStore(
     sources: createModelSources({
       root,
       catalogue,
+      acceptedFiles,
       hub: readHubAccess(env),
       acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
       async fitsBytes() {

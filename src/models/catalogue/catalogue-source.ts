@@ -18,6 +18,7 @@ import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
+import { openAcceptedFiles, withAccepted } from './accepted-files.ts';
 import { CatalogueRecord } from './decide/catalogue-document.ts';
 import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
@@ -29,6 +30,8 @@ export interface CatalogueSourceOptions {
   readonly local: string;
   /** Where the last good entries are stored, as JSON; in memory only if unset. */
   readonly lastGoodFile?: string;
+  /** Where files are recorded that users have accepted; nobody can accept any if unset. */
+  readonly acceptedFile?: string;
   readonly hub: Pick<HubAccess, 'endpoint'>;
   /** Providers of this version. */
   readonly providers: readonly ProviderKind[];
@@ -49,7 +52,8 @@ export async function createCatalogueSource(options: CatalogueSourceOptions) {
   const shipped = parseCatalogue(await readFile(SHIPPED, 'utf8'), SHIPPED);
   const entriesOf = (records: CatalogueRecords, isOwn: boolean): readonly (readonly [string, CatalogueEntry])[] =>
     [...records.values()].map((record) => [record.id, entryOf(record, { ...context, isOwn })]);
-  const others = [...DEMO_CATALOGUE, ...entriesOf(shipped.records, false)];
+  const acceptedFiles =
+    options.acceptedFile === undefined ? undefined : await openAcceptedFiles(options.acceptedFile, () => accept(lastGood));
   let lastGood = lastGoodFile === undefined ? new Map() : await readLastGood(lastGoodFile);
   let entries: ReadonlyMap<string, CatalogueEntry>;
   let logged = '';
@@ -59,7 +63,8 @@ export async function createCatalogueSource(options: CatalogueSourceOptions) {
 
   function accept(own: CatalogueRecords): void {
     lastGood = own;
-    entries = new Map([...others, ...entriesOf(own, true)]);
+    const all = [...DEMO_CATALOGUE, ...entriesOf(shipped.records, false), ...entriesOf(own, true)];
+    entries = new Map(all.map(([id, entry]) => [id, acceptedFiles === undefined ? entry : withAccepted(entry, acceptedFiles)]));
   }
 
   /** Models of the last read. */
@@ -71,6 +76,7 @@ export async function createCatalogueSource(options: CatalogueSourceOptions) {
   };
   return {
     catalogue,
+    acceptedFiles,
     /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
     async read(): Promise<readonly SpecProblem[]> {
       const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
@@ -138,8 +144,8 @@ async function readLastGood(file: string): Promise<CatalogueRecords> {
 }
 
 /** Reads the catalogue for a short-lived program. */
-export async function readCatalogueOnce(options: Pick<CatalogueSourceOptions, 'local' | 'hub' | 'providers'>) {
+export async function readCatalogueOnce(options: Omit<CatalogueSourceOptions, 'quietPeriodMs' | 'log'>) {
   const ignored = (): void => undefined;
   const source = await createCatalogueSource({ ...options, quietPeriodMs: 0, log: { info: ignored, warn: ignored } });
-  return { problems: await source.read(), catalogue: source.catalogue };
+  return { problems: await source.read(), ...source };
 }

@@ -21,15 +21,25 @@ export interface Archive {
   readonly unpackedBytes?: number | undefined;
 }
 
-export interface Download {
-  readonly kind: 'url';
-  readonly url: string;
-  /** Hexadecimal. */
+/** One content of a file. `sha256`: hexadecimal; empty if it was accepted before its download. */
+export interface FileVersion {
   readonly sha256: string;
   readonly sizeBytes: number;
+}
+
+export interface Download extends FileVersion {
+  readonly kind: 'url';
+  readonly url: string;
   /** `owner/repo`, if the file is on the Hugging Face Hub. */
   readonly repo?: string;
+  /** Set for a rolling source, whose file the publisher may replace: other versions that are accepted. */
+  readonly others?: readonly FileVersion[] | undefined;
 }
+
+export const versionsOf = ({ sha256, sizeBytes, others = [] }: Omit<Download, 'kind' | 'url'>): readonly FileVersion[] => [
+  { sha256: sha256.toLowerCase(), sizeBytes },
+  ...others,
+];
 
 export interface CatalogueEntry {
   readonly id: string;

@@ -136,21 +136,24 @@ const LICENSE_URLS: ReadonlyMap<string, string> = new Map([
 const pageOf = ({ repo, commit }: CatalogueRecordFile): readonly string[] =>
   repo === undefined ? [] : [`https://huggingface.co/${repo}${commit === undefined ? '' : `/tree/${commit}`}`];
 
-/** Different content gets a different directory: an edited entry is a new download, and servers keep open files. */
+/**
+ * Different content gets a different directory: an edited entry is a new download, and servers keep open files. The
+ * oldest version counts, so that a file which is accepted stays where it is when its publisher replaces it.
+ */
 function contentHash({ files }: CatalogueRecord): string {
   const hash = createHash('sha256');
-  for (const { sha256 } of files) hash.update(sha256.toLowerCase());
+  for (const { sha256, earlier } of files) hash.update((earlier?.at(-1)?.sha256 ?? sha256).toLowerCase());
   return hash.digest('hex').slice(0, 12);
 }
 
 function fileOf(file: CatalogueRecordFile, directory: string, hubUrl: EntryContext['hubUrl']): CatalogueFile {
-  const { repo, commit = 'main', url: address, size: sizeBytes, archive: format, unpackedSize } = file;
+  const { repo, commit, url: address, size: sizeBytes, archive: format, unpackedSize, earlier = [] } = file;
   const path = format === undefined ? (file.path ?? `${directory}/${nameOfFile(file)}`) : directory;
   const archive = format === undefined ? {} : { archive: { format, ...defined({ unpackedBytes: unpackedSize }) } };
-  const sha256 = file.sha256.toLowerCase();
-  if (repo === undefined || file.file === undefined)
-    return { path, from: { kind: 'url', url: address ?? '', sha256, sizeBytes }, ...archive };
-  return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo }, ...archive };
+  const others = earlier.map((version) => ({ sha256: version.sha256.toLowerCase(), sizeBytes: version.size }));
+  const content = { kind: 'url' as const, sha256: file.sha256.toLowerCase(), sizeBytes, ...(commit === undefined ? { others } : {}) };
+  if (repo === undefined || file.file === undefined) return { path, from: { ...content, url: address ?? '' }, ...archive };
+  return { path, from: { ...content, url: hubUrl(repo, commit ?? 'main', file.file), repo }, ...archive };
 }
 
 /** Contents in the terms of the GGUF provider. */
