@@ -186,6 +186,17 @@ const TOOLBOX_VERBS: readonly Verb[] = [
   }),
 ];
 
+const CATALOGUE_VERBS: readonly Verb[] = [
+  verb('update', 'Use a newer catalogue that is signed with the key in SVC_CATALOGUE_KEY', {
+    options: [option('--from <source>', 'URL or file (default: $SVC_CATALOGUE_URL)', { path: true })],
+    examples: ['svcctl catalogue update --from catalogue.toml'],
+    load: async () => (await import('./verbs/catalogue.ts')).runCatalogueUpdate,
+  }),
+  verb('undo', 'Return to the catalogue before the last update', {
+    load: async () => (await import('./verbs/catalogue.ts')).runCatalogueUndo,
+  }),
+];
+
 const LISTED = ['slots', 'models', 'pulls', 'providers', 'pods'];
 export const VERBS: readonly (Verb | VerbGroup)[] = [
   verb('serve', 'Run the gateway and the controller (settings: SVC_* variables)', {
@@ -271,6 +282,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/compare-slots.ts')).runConvert,
   }),
   { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },
+  { name: 'catalogue', help: 'Update the catalogue of models of this machine', verbs: CATALOGUE_VERBS },
   { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
   { name: 'toolbox', help: 'List, build, pull and verify the container images of slots', verbs: TOOLBOX_VERBS },
   verb('hardware', 'Show CPU, memory, GPUs and NPUs of the machine of the service', {

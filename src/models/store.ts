@@ -14,6 +14,7 @@ import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import {
   DEMO_CATALOGUE,
   downloadBytes,
+  explainMistakes,
   loadedPath,
   versionsOf,
   whyNotSelectable,
@@ -65,7 +66,8 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, formats, mounts = [], catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace, own } = options;
+  const { root, formats, mounts = [], writer = 'svc', limits, pace, own } = options;
+  const catalogue: Catalogue = options.catalogue ?? DEMO_CATALOGUE;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats, mounts);
   const lock = createKeyedLock();
@@ -104,6 +106,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     const known = await own?.find(id);
     if (known !== undefined) return known;
     const file = path.join(root, id);
+    const mistakes = catalogue.problemsOf?.(id) ?? [];
+    if (mistakes.length > 0) return { kind: 'missing', message: explainMistakes(id, mistakes) };
     const others = [...catalogue.keys(), ...((await own?.names()) ?? [])];
     const advice = `put the file "${file}" in place, or use an id from the catalogue${suggestModels(id, others)}`;
     return { kind: 'missing', message: `The model "${id}" does not exist; ${advice}`, isAbsent: true };

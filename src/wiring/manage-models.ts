@@ -10,7 +10,7 @@ import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import { acceptNewFiles } from '../models/catalogue/accepted-files.ts';
-import type { CatalogueEntry } from '../models/catalogue/catalogue.ts';
+import { explainMistakes, type CatalogueEntry } from '../models/catalogue/catalogue.ts';
 import type { ModelSources } from '../models/model-sources.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { World } from './world.ts';
@@ -43,6 +43,9 @@ export function createModelManagement({ modelFiles: store, clusterModels }: Worl
       const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
       if (!pinned.ok) return pinned;
     }
+    // The user has edited the entry since the version that is in force, and wants to have what he wrote.
+    const mistakes = store.catalogue.problemsOf?.(id) ?? [];
+    if (mistakes.length > 0) return fail('stalled', 'CatalogueInvalid', explainMistakes(id, mistakes));
     const resolved = await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) {

@@ -1,7 +1,12 @@
 /** Creates the catalogue and a host's model store from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { createCatalogueSource, type CatalogueSource, type CatalogueSourceOptions } from '../models/catalogue/catalogue-source.ts';
+import {
+  createCatalogueSource,
+  UPDATED_CATALOGUE,
+  type CatalogueSource,
+  type CatalogueSourceOptions,
+} from '../models/catalogue/catalogue-source.ts';
 import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/download/disk-room.ts';
@@ -33,6 +38,7 @@ export async function createServiceCatalogue(
     providers: PROVIDER_KIND_NAMES.filter((kind) => providers[kind] !== undefined),
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
+    updated: { file: path.join(settings.SVC_STATE_DIR, UPDATED_CATALOGUE), key: settings.SVC_CATALOGUE_KEY },
     ...keep,
   });
   await source.read();

@@ -19,8 +19,9 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue.ts';
 import { openAcceptedFiles, withAccepted } from './accepted-files.ts';
-import { CatalogueRecord } from './decide/catalogue-document.ts';
+import { canBeId, CatalogueRecord } from './decide/catalogue-document.ts';
 import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
+import { combine, DEMO_RECORDS, parseSigned } from './decide/signed-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
 export type CatalogueSource = Awaited<ReturnType<typeof createCatalogueSource>>;
@@ -32,6 +33,8 @@ export interface CatalogueSourceOptions {
   readonly lastGoodFile?: string;
   /** Where files are recorded that users have accepted; nobody can accept any if unset. */
   readonly acceptedFile?: string;
+  /** A signed catalogue that `svcctl catalogue update` has stored, and its public key. It need not exist. */
+  readonly updated?: { readonly file: string; readonly key: string | undefined };
   readonly hub: Pick<HubAccess, 'endpoint'>;
   /** Providers of this version. */
   readonly providers: readonly ProviderKind[];
@@ -39,12 +42,15 @@ export interface CatalogueSourceOptions {
   readonly log: SourceLog;
 }
 
+/** Name in the state directory. */
+export const UPDATED_CATALOGUE = 'catalogue.toml';
+
 const SHIPPED = path.join(import.meta.dirname, 'catalogue.toml');
 /** A file that keeps changing is read as it is after this time. */
 const LONGEST_WAIT_MS = 2000;
 
 export async function createCatalogueSource(options: CatalogueSourceOptions) {
-  const { local, log, hub, lastGoodFile } = options;
+  const { local, log, hub, lastGoodFile, updated } = options;
   const context = {
     hubUrl: (repo: string, commit: string, file: string) => fileUrl(hub.endpoint, repo, commit, file),
     providers: new Set(options.providers),
@@ -58,12 +64,13 @@ export async function createCatalogueSource(options: CatalogueSourceOptions) {
   let entries: ReadonlyMap<string, CatalogueEntry>;
   let logged = '';
   let last: { readonly file: TextFile | undefined; readonly parsed: ParsedCatalogue } | undefined;
-  const taken: CatalogueRecords = new Map([...DEMO_RECORDS, ...shipped.records]);
+  let update: { readonly file: TextFile | undefined; readonly parsed: ParsedCatalogue } | undefined;
+  let listed = shipped.records;
   accept(lastGood);
 
   function accept(own: CatalogueRecords): void {
     lastGood = own;
-    const all = [...DEMO_CATALOGUE, ...entriesOf(shipped.records, false), ...entriesOf(own, true)];
+    const all = [...DEMO_CATALOGUE, ...entriesOf(listed, false), ...entriesOf(own, true)];
     entries = new Map(all.map(([id, entry]) => [id, acceptedFiles === undefined ? entry : withAccepted(entry, acceptedFiles)]));
   }
 
@@ -73,47 +80,56 @@ export async function createCatalogueSource(options: CatalogueSourceOptions) {
     has: (id) => entries.has(id),
     keys: () => entries.keys(),
     values: () => entries.values(),
+    problemsOf(id) {
+      if (last === undefined || last.parsed.refused !== undefined) return last?.parsed.refused?.get(id) ?? [];
+      return lastGood.has(id) || (!entries.has(id) && canBeId(id)) ? last.parsed.problems : [];
+    },
   };
+  async function readUpdate(): Promise<void> {
+    const file = updated === undefined ? undefined : (await readTextFile(updated.file))?.file;
+    if (updated === undefined || (update !== undefined && isSameValue(file, update.file))) return;
+    update = { file, parsed: parseFile(file, updated.file, (text) => parseSigned(text, updated.file, updated)) };
+    listed = combine(shipped, update.parsed);
+    last = undefined;
+    accept(lastGood);
+  }
   return {
     catalogue,
     acceptedFiles,
-    /** Reads `models.toml` again. Logs each problem once, and returns the current ones. */
+    /** Day of the catalogue in force besides `models.toml`. */
+    published: () => [shipped.published ?? '', update?.parsed.published ?? ''].toSorted().at(-1),
+    /** Reads `models.toml` and the updated catalogue again. Logs each problem once, and returns the current ones. */
     async read(): Promise<readonly SpecProblem[]> {
+      await readUpdate();
       const file = await readWhenQuiet(local, options.quietPeriodMs, lastGood.size > 0);
       // Every pass reads the file, which hardly ever changes.
-      const parsed = isSameValue(file, last?.file) && last !== undefined ? last.parsed : parseFile(file, local, taken);
+      const before = last !== undefined && isSameValue(file, last.file) ? last.parsed : undefined;
+      const parsed = before ?? parseFile(file, local, (text) => parseCatalogue(text, local, new Map([...DEMO_RECORDS, ...listed])));
       last = { file, parsed };
       const own = keepLastGood(parsed, lastGood);
       if (!isSameValue([...own.values()], [...lastGood.values()])) {
         accept(own);
         await storeLastGood(lastGoodFile, own.size === 0 ? undefined : [...own.values()], `entries of "${local}"`, log);
       }
-      const problems = [...shipped.problems, ...parsed.problems];
+      const problems = [...shipped.problems, ...(update?.parsed.problems ?? []), ...parsed.problems];
       const text = problems.map((problem) => formatProblem(problem)).join('; ');
       if (text !== logged && text !== '') log.warn({}, text);
       logged = text;
       return problems;
     },
-    /** Wakes when `models.toml` changes. */
+    /** Wakes when `models.toml` or the updated catalogue changes. */
     changes(wake: Wake, signal: AbortSignal): void {
-      const directory = path.dirname(local);
-      const names = [path.basename(local)];
-      watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
+      for (const file of [local, ...(updated === undefined ? [] : [updated.file])]) {
+        const [directory, names] = [path.dirname(file), [path.basename(file)]];
+        watchDirectory({ directory, names, quietPeriodMs: options.quietPeriodMs, log }, () => wake(), signal);
+      }
     },
   };
 }
 
-/** Reserves the ids of the demo models. */
-const DEMO_RECORDS: CatalogueRecords = new Map(
-  [...DEMO_CATALOGUE.values()].map(({ id, kind = 'chat' }) => [
-    id,
-    { id, kind, gated: false, verified: true, sources: [], override: false, files: [] },
-  ]),
-);
-
-function parseFile(file: TextFile | undefined, name: string, shipped: CatalogueRecords): ParsedCatalogue {
-  if (file === undefined) return { records: new Map(), problems: [], refused: new Set() };
-  if (file.kind === 'text') return parseCatalogue(file.text, name, shipped);
+function parseFile(file: TextFile | undefined, name: string, parse: (text: string) => ParsedCatalogue): ParsedCatalogue {
+  if (file === undefined) return { records: new Map(), problems: [], refused: new Map() };
+  if (file.kind === 'text') return parse(file.text);
   const { message, line, column } = file;
   return unreadable({ path: [], message, file: name, line, column });
 }

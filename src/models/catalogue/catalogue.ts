@@ -3,6 +3,7 @@
  * `catalogue.toml` and the user's `models.toml` (see `catalogue-source.ts`); the demo models are built in.
  */
 import type { ModelContents } from '../../providers/provider.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { PROVIDER_OF_MODEL_KIND, type ModelKind, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 
 export interface CatalogueFile {
@@ -84,6 +85,8 @@ export interface Catalogue {
   has(id: string): boolean;
   keys(): Iterable<string>;
   values(): Iterable<CatalogueEntry>;
+  /** Mistakes in `models.toml` that concern this model; an earlier version of its entry may still be in force. */
+  problemsOf?(id: string): readonly SpecProblem[];
 }
 
 const DEMO_FACTS = {
@@ -125,6 +128,9 @@ export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number 
   const sizes = files.flatMap(({ from }) => (from.kind === 'url' ? [from.sizeBytes] : []));
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
 }
+
+export const explainMistakes = (id: string, problems: readonly SpecProblem[]): string =>
+  `"models.toml" has a mistake that concerns "${id}": ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
 
 /** Undefined if the model can be used. */
 export function whyNotSelectable({ id, selectable, reason }: CatalogueEntry): string | undefined {

@@ -8,6 +8,9 @@ const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 /** Ids with these endings look like files in the store. */
 const FILE_ENDING = /\.(?:gguf|safetensors|bin|onnx|part|journal|toml)$/i;
 
+/** Whether a name could be the id of an entry. Others are files of the store, names on the Hub, or models of a provider. */
+export const canBeId = (name: string): boolean => ID.test(name) && !FILE_ENDING.test(name);
+
 /** Parts of a path begin with a letter, a digit or "_", so none is hidden, "." or "..". */
 const PATH_RULE = 'Write a relative path of letters, digits and "._+-", without "..", whose parts do not begin with a dot';
 const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$/;
@@ -94,7 +97,7 @@ export const CatalogueRecord = z
       .string()
       .max(80, 'Use at most 80 characters')
       .regex(ID, ID_RULE)
-      .refine((id) => !FILE_ENDING.test(id), 'Write an id that does not end like the name of a file')
+      .refine(canBeId, 'Write an id that does not end like the name of a file')
       .describe('Name of the model, for `model.default` of a slot'),
     kind: z.enum(MODEL_KINDS).describe('What the model is for'),
     provider: z.enum(PROVIDER_KIND_NAMES).optional().describe('Provider that serves the model. Default: that of its kind'),
@@ -146,7 +149,7 @@ export type CatalogueRecord = z.output<typeof CatalogueRecord>;
 export type CatalogueRecordFile = CatalogueRecord['files'][number];
 
 /** Only the outermost table, so that an invalid entry does not affect others. */
-export const CatalogueDocument = z.strictObject({ models: z.array(z.unknown()).max(500).default([]) });
+export const CatalogueDocument = z.strictObject({ published: z.iso.date().optional(), models: z.array(z.unknown()).max(500).default([]) });
 
 export const providerOf = ({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) => provider ?? PROVIDER_OF_MODEL_KIND[kind];
 

@@ -18,8 +18,10 @@ export type CatalogueRecords = ReadonlyMap<string, CatalogueRecord>;
 export interface ParsedCatalogue {
   readonly records: CatalogueRecords;
   readonly problems: readonly SpecProblem[];
-  /** Ids of refused entries; undefined if the text could not be parsed. */
-  readonly refused: ReadonlySet<string> | undefined;
+  /** Problems of refused entries by id; undefined if the text could not be parsed. */
+  readonly refused: ReadonlyMap<string, readonly SpecProblem[]> | undefined;
+  /** Day, such as `2026-11-26`. */
+  readonly published?: string | undefined;
 }
 
 /** `file` appears in problems. `shipped`: the shipped entries, if this is the user's catalogue. */
@@ -29,18 +31,21 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
   const outer = checkDocument(CatalogueDocument, read.document, 'snake_case');
   if (!outer.ok) return { records: new Map(), problems: placeProblems(text, file, outer.problems), refused: undefined };
   const records = new Map<string, CatalogueRecord>();
-  const refused = new Set<string>();
+  const refused = new Map<string, number>();
   const problems: SpecProblem[] = [];
   for (const [index, written] of outer.value.models.entries()) {
     const checked = checkRecord(written, { records, shipped });
     if (checked.ok) records.set(checked.value.id, checked.value);
     else {
       const id = isTable(written) && typeof written['id'] === 'string' ? written['id'] : undefined;
-      if (id !== undefined && !records.has(id)) refused.add(id);
+      if (id !== undefined && !records.has(id)) refused.set(id, index);
       problems.push(...checked.problems.map((problem) => ({ ...problem, path: ['models', index, ...problem.path] })));
     }
   }
-  return { records, problems: placeProblems(text, file, problems), refused };
+  const placed = placeProblems(text, file, problems);
+  const ofEntry = (index: number): readonly SpecProblem[] => placed.filter(({ path }) => path[1] === index);
+  const { published } = outer.value;
+  return { records, problems: placed, refused: new Map([...refused].map(([id, index]) => [id, ofEntry(index)])), published };
 }
 
 /** Result for a file without a readable entry. */
