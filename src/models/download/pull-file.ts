@@ -5,7 +5,7 @@ import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { versionsOf, type FileVersion } from '../catalogue/catalogue.ts';
-import { replacedMessage, type StatedFile } from './decide/judge-response.ts';
+import { otherFile, type StatedFile } from './decide/judge-response.ts';
 import { FAST_BYTES_PER_SECOND, addSample, bytesPerSecond, type RateSample } from './decide/transfer-pace.ts';
 import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
 import { placeFile } from './place-file.ts';
@@ -144,8 +144,7 @@ async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
       return fail('stalled', 'ModelHashMismatch', end.message);
     case 'mismatch': {
       await removePart(part);
-      if (pull.others !== undefined)
-        return fail('stalled', 'ModelHashMismatch', replacedMessage({ sha256: end.digest }, { ...pull, from: 0 }));
+      if (pull.others !== undefined) return fail('stalled', 'ModelHashMismatch', otherFile({ sha256: end.digest }, { ...pull, from: 0 }));
       const problem = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}"`;
       return fail('stalled', 'ModelHashMismatch', `${problem}: the file was altered, or the catalogue is out of date`);
     }

@@ -32,29 +32,20 @@ export type ResponseVerdict =
 export function judgeResponse({ status, headers, firstHeaders }: Response, expected: ExpectedBytes): ResponseVerdict {
   const { url, from, sizeBytes } = expected;
   if (status !== 200 && status !== 206) return status === 416 ? cannotResume(url) : { kind: 'refused' };
-  const sizeStated = status === 206 ? totalOf(headers) : header(headers, 'content-length');
-  const stated = { sizeBytes: sizeStated === undefined ? undefined : Number(sizeStated), sha256: hubHash(firstHeaders) };
-  const isRolling = expected.others !== undefined;
-  if (differs(stated, expected, isRolling) && !isPage(headers)) {
-    const message = isRolling ? replacedMessage({ headers, ...stated }, expected) : hashMessage(stated, expected);
-    return { kind: 'other-file', message, stated };
-  }
   const encoding = header(headers, 'content-encoding') ?? 'identity';
   if (encoding !== 'identity') return { kind: 'broken', message: `The server sent "${url}" as "${encoding}" instead of unchanged` };
+  const size = status === 206 ? /\/([0-9]+)$/.exec(header(headers, 'content-range') ?? '')?.[1] : header(headers, 'content-length');
+  const stated = { sizeBytes: size === undefined ? undefined : Number(size), sha256: hubHash(firstHeaders) };
+  if (differs(stated, expected) && !isPage(headers))
+    return { kind: 'other-file', message: otherFile({ headers, ...stated }, expected), stated };
   // Behind a redirect of the Hub, each server may have its own ETag; the checksum was compared above.
   const etag = header(firstHeaders, 'x-linked-etag') === undefined ? header(headers, 'etag') : undefined;
   const changed = etag !== undefined && expected.etag !== undefined && etag !== expected.etag;
   if (changed) return { kind: 'restart', message: `The file "${url}" changed on its server during the download` };
-  if (status === 206) {
-    const range = /^bytes ([0-9]+)-[0-9]+\/(?:[0-9]+|\*)$/.exec(header(headers, 'content-range') ?? '');
-    if (Number(range?.[1]) !== from) return cannotResume(url);
-    const total = totalOf(headers);
-    if (total !== undefined && Number(total) !== sizeBytes) return wrongSize(expected, total);
-    return { kind: 'accept', whole: false, etag };
-  }
-  const length = header(headers, 'content-length');
-  if (length !== undefined && Number(length) !== sizeBytes) return wrongSize(expected, length);
-  return from === 0 ? { kind: 'accept', whole: true, etag } : cannotResume(url);
+  const range = /^bytes ([0-9]+)-[0-9]+\/(?:[0-9]+|\*)$/.exec(header(headers, 'content-range') ?? '');
+  if (status === 206 && Number(range?.[1]) !== from) return cannotResume(url);
+  if (size !== undefined && Number(size) !== sizeBytes) return wrongSize(expected, size);
+  return status === 206 || from === 0 ? { kind: 'accept', whole: status === 200, etag } : cannotResume(url);
 }
 
 /** The Hub sends the SHA-256 of a large file as `X-Linked-Etag`. */
@@ -63,31 +54,28 @@ export function hubHash(headers: Headers): string | undefined {
   return etag !== undefined && /^[0-9a-f]{64}$/.test(etag) ? etag : undefined;
 }
 
-const totalOf = (headers: Headers): string | undefined => /\/([0-9]+)$/.exec(header(headers, 'content-range') ?? '')?.[1];
-
 /** A login page of a network in front of the server is not the file. */
 const isPage = (headers: Headers): boolean => /^text\/html\b/i.test(header(headers, 'content-type') ?? '');
 
 /** The size counts at a rolling source only: elsewhere, the response is broken. */
-function differs(stated: StatedFile, { sha256, sizeBytes }: ExpectedBytes, isRolling: boolean): boolean {
+function differs(stated: StatedFile, { sha256, sizeBytes, others }: ExpectedBytes): boolean {
   if (stated.sha256 !== undefined && sha256 !== '' && stated.sha256 !== sha256.toLowerCase()) return true;
-  return isRolling && stated.sizeBytes !== undefined && stated.sizeBytes !== sizeBytes;
+  return others !== undefined && stated.sizeBytes !== undefined && stated.sizeBytes !== sizeBytes;
 }
 
-const hashMessage = (stated: StatedFile, { url, sha256 }: ExpectedBytes): string =>
-  `The server has another file at "${url}": its SHA-256 is "${stated.sha256}", not "${sha256}"`;
-
-/** Completed by what to do about it. */
-export function replacedMessage({ headers = {}, ...stated }: StatedFile & { readonly headers?: Headers }, expected: ExpectedBytes): string {
-  const published = header(headers, 'last-modified');
+/** Says what is known of the file; what to do about it is for whoever knows the model. */
+export function otherFile({ headers = {}, ...stated }: StatedFile & { readonly headers?: Headers }, expected: ExpectedBytes): string {
+  const published = Date.parse(header(headers, 'last-modified') ?? '');
   const facts = [
-    stated.sizeBytes === undefined ? undefined : `${stated.sizeBytes} bytes instead of ${expected.sizeBytes}`,
-    stated.sha256 === undefined ? undefined : `SHA-256 "${stated.sha256}" instead of "${expected.sha256}"`,
-    published !== undefined && Number.isFinite(Date.parse(published))
-      ? `published on ${new Date(published).toISOString().slice(0, 10)}`
-      : undefined,
-  ];
-  return `Upstream has published another file at "${expected.url}": ${facts.filter((fact) => fact !== undefined).join(', ')}`;
+    ...(stated.sizeBytes === undefined || stated.sizeBytes === expected.sizeBytes
+      ? []
+      : [`${stated.sizeBytes} bytes instead of ${expected.sizeBytes}`]),
+    ...(stated.sha256 === undefined || stated.sha256 === expected.sha256
+      ? []
+      : [`SHA-256 "${stated.sha256}" instead of "${expected.sha256}"`]),
+    ...(Number.isNaN(published) ? [] : [`published on ${new Date(published).toISOString().slice(0, 10)}`]),
+  ].join(', ');
+  return `${expected.others === undefined ? 'The server has' : 'Upstream has published'} another file at "${expected.url}": ${facts}`;
 }
 
 function wrongSize({ url, sizeBytes }: ExpectedBytes, size: string): ResponseVerdict {
