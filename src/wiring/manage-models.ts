@@ -49,7 +49,8 @@ export function createModelManagement({ modelFiles: store, clusterModels }: Worl
     const resolved = await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) {
-      const accepted = acceptNew === true ? await acceptNewFiles(sources, resolved.value, signal) : ok([]);
+      const isThere = (await store.observe([id], signal)).get(id)?.kind === 'present';
+      const accepted = acceptNew === true && !isThere ? await acceptNewFiles(sources, resolved.value, signal) : ok([]);
       if (!accepted.ok) return accepted;
       const requested = await requestEntry(store, id, resolved.value, acceptLicense);
       return requested.ok ? ok({ accepted: accepted.value }) : requested;

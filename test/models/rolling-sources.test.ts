@@ -188,9 +188,13 @@ describe('a file that a user accepts', () => {
     expect(await open([versionOf(older)]).fetch()).toMatchObject({ failure: { reason: 'ModelHashMismatch' } });
   });
 
-  test('need not be accepted if the catalogue lists it', async () => {
-    const store = open([versionOf(older)]);
-    expect(await acceptNewFiles(store.sources, entry([versionOf(older)]), signal)).toEqual({ ok: true, value: [] });
+  test('may have the size of the listed one', async () => {
+    published = Buffer.from(newer).fill(7, newer.length - 4);
+    const store = open([versionOf(published), versionOf(older)]);
+    published = newer;
+    expect(await store.fetch()).toMatchObject({ failure: { reason: 'ModelHashMismatch' } });
+    expect(await acceptNewFiles(store.sources, entry([versionOf(older)]), signal)).toMatchObject({ ok: true, value: [{}] });
+    expect(await store.fetch()).toMatchObject({ ok: true, value: { fetched: true } });
   });
 
   test('does not exist for a model whose files are pinned', async () => {

@@ -9,7 +9,7 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { askSource } from '../download/ask-source.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
-import { versionsOf, type CatalogueEntry, type Download, type FileVersion } from './catalogue.ts';
+import { versionsOf, type CatalogueEntry, type FileVersion } from './catalogue.ts';
 
 /** Name in the state directory. */
 export const ACCEPTED_FILES = 'accepted-files.json';
@@ -55,7 +55,10 @@ export function withAccepted(entry: CatalogueEntry, accepted: AcceptedFiles): Ca
   return first === undefined ? entry : { ...entry, files: [first, ...more] };
 }
 
-/** Accepts what the servers of rolling files have now, and resolves to what is new of it. */
+/**
+ * Accepts what the servers of rolling files have now, for a model that is not in the store. A server that states no hash
+ * may have another file of the same size.
+ */
 export async function acceptNewFiles(
   { acceptedFiles, hub }: { readonly acceptedFiles?: AcceptedFiles | undefined; readonly hub: HubAccess },
   { id, files }: CatalogueEntry,
@@ -68,11 +71,9 @@ export async function acceptNewFiles(
   for (const from of rolling) {
     const stated = await askSource(from.url, from.repo === undefined ? undefined : await bearerOf(hub), signal);
     if (!stated.ok) return stated;
-    if (!isKnown(from, stated.value)) found.push({ url: from.url, ...stated.value });
+    if (!versionsOf(from).some(({ sha256 }) => sha256 === stated.value.sha256 && sha256 !== ''))
+      found.push({ url: from.url, ...stated.value });
   }
   for (const file of found) await acceptedFiles.record(file);
   return ok(found);
 }
-
-const isKnown = (from: Download, { sha256, sizeBytes }: FileVersion): boolean =>
-  versionsOf(from).some((version) => version.sizeBytes === sizeBytes && (sha256 === '' || version.sha256 === sha256));

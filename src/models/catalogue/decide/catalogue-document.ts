@@ -97,7 +97,7 @@ export const CatalogueRecord = z
       .string()
       .max(80, 'Use at most 80 characters')
       .regex(ID, ID_RULE)
-      .refine(canBeId, 'Write an id that does not end like the name of a file')
+      .refine((id) => !FILE_ENDING.test(id), 'Write an id that does not end like the name of a file')
       .describe('Name of the model, for `model.default` of a slot'),
     kind: z.enum(MODEL_KINDS).describe('What the model is for'),
     provider: z.enum(PROVIDER_KIND_NAMES).optional().describe('Provider that serves the model. Default: that of its kind'),
