@@ -1,6 +1,5 @@
 /** The world of a single machine: slots are files, workloads are containers of podman or processes, one replica. */
 import path from 'node:path';
-import { ACCEPTED_FILES } from '../models/catalogue/accepted-files.ts';
 import type { Runtime } from '../reconciler/ports.ts';
 import { createStatusRecords } from '../files/status-files.ts';
 import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
@@ -42,10 +41,7 @@ export async function createHostWorld(
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
   });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
-  const catalogue = await createServiceCatalogue(options, {
-    lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json'),
-    acceptedFile: path.join(settings.SVC_STATE_DIR, ACCEPTED_FILES),
-  });
+  const catalogue = await createServiceCatalogue(options, { keeps: true });
   const inputs = await createDesiredInputs(options, slots, {
     catalogue,
     lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),

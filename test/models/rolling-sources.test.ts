@@ -198,9 +198,10 @@ describe('a file that a user accepts', () => {
   });
 
   test('does not exist for a model whose files are pinned', async () => {
-    const { files, ...rest } = entry([versionOf(older)]);
-    const pinned = { ...rest, files: files.map(({ from, ...file }) => ({ ...file, from: { ...from, others: undefined } })) };
-    expect(await acceptNewFiles(open([]).sources, pinned as unknown as CatalogueEntry, signal)).toMatchObject({ ok: false });
+    const whole = entry([versionOf(older)]);
+    const from = { kind: 'url' as const, url: `${base}/parrot.tar.bz2`, ...versionOf(older) };
+    const pinned: CatalogueEntry = { ...whole, files: [{ ...whole.files[0], from }] };
+    expect(await acceptNewFiles(open([]).sources, pinned, signal)).toMatchObject({ ok: false });
   });
 
   test('is forgotten with a damaged record', async () => {

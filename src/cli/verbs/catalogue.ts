@@ -1,10 +1,10 @@
-/** `svcctl catalogue update|undo`: the catalogue in the state directory of this machine, with or without a running service. */
+/** `svcctl catalogue update|undo`: the catalogue in the state directory of this machine. The service need not run. */
 import { access, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
 import { succeeds, writeFileAtomically } from '../../files/write-file.ts';
 import { UPDATED_CATALOGUE } from '../../models/catalogue/catalogue-source.ts';
-import { parseSigned } from '../../models/catalogue/decide/signed-catalogue.ts';
+import { parseSigned } from '../../models/catalogue/signed-catalogue.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { readBody } from '../../platform/read-body.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';

@@ -56,8 +56,8 @@ export function withAccepted(entry: CatalogueEntry, accepted: AcceptedFiles): Ca
 }
 
 /**
- * Accepts what the servers of rolling files have now, for a model that is not in the store. A server that states no hash
- * may have another file of the same size.
+ * Accepts what the servers of rolling files have now, for a model that is not in the store. A server that states no
+ * hash may have another file of the same size.
  */
 export async function acceptNewFiles(
   { acceptedFiles, hub }: { readonly acceptedFiles?: AcceptedFiles | undefined; readonly hub: HubAccess },

@@ -21,7 +21,7 @@ import { DEMO_CATALOGUE, type Catalogue, type CatalogueEntry } from './catalogue
 import { openAcceptedFiles, withAccepted } from './accepted-files.ts';
 import { canBeId, CatalogueRecord } from './decide/catalogue-document.ts';
 import { entryOf, parseCatalogue, unreadable, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
-import { combine, DEMO_RECORDS, parseSigned } from './decide/signed-catalogue.ts';
+import { combine, DEMO_RECORDS, parseSigned } from './signed-catalogue.ts';
 import { fileUrl, type HubAccess } from '../hub/hub-access.ts';
 
 export type CatalogueSource = Awaited<ReturnType<typeof createCatalogueSource>>;

@@ -19,7 +19,7 @@ export class Failed extends Error {
 export type DiskRoom = ReturnType<typeof createDiskRoom>;
 
 /**
- * Stays free for logs and other programs: a full disk stops more than one download. A twentieth of a disk below 5 GiB, so
+ * Stays free for logs and other programs: a full disk stops more than one download. A share of disks below 5 GiB, so
  * that a small volume can hold a model at all.
  */
 const RESERVE = { mostBytes: 256 * 2 ** 20, share: 1 / 20 } as const;

@@ -8,7 +8,7 @@ const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 /** Ids with these endings look like files in the store. */
 const FILE_ENDING = /\.(?:gguf|safetensors|bin|onnx|part|journal|toml)$/i;
 
-/** Whether a name could be the id of an entry. Others are files of the store, names on the Hub, or models of a provider. */
+/** Whether a name could be the id of an entry. Others are files, names on the Hub, or models of a provider. */
 export const canBeId = (name: string): boolean => ID.test(name) && !FILE_ENDING.test(name);
 
 /** Parts of a path begin with a letter, a digit or "_", so none is hidden, "." or "..". */

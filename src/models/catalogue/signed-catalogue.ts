@@ -1,8 +1,8 @@
-/** A catalogue that ends with its ed25519 signature: `# ed25519 BASE64`, over everything before that line. Pure. */
+/** A catalogue that ends with its ed25519 signature: `# ed25519 BASE64`, over everything before that line. */
 import { createPublicKey, verify } from 'node:crypto';
-import { PUBLIC_KEY } from '../../../schema/words/name-rules.ts';
-import { DEMO_CATALOGUE } from '../catalogue.ts';
-import { unreadable, parseCatalogue, type CatalogueRecords, type ParsedCatalogue } from './parse-catalogue.ts';
+import { PUBLIC_KEY } from '../../schema/words/name-rules.ts';
+import { DEMO_CATALOGUE } from './catalogue.ts';
+import { unreadable, parseCatalogue, type CatalogueRecords, type ParsedCatalogue } from './decide/parse-catalogue.ts';
 
 const SIGNATURE = /^# ed25519 ([A-Za-z0-9+/]{86}==)\n?$/;
 
