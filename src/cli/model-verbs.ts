@@ -76,9 +76,9 @@ export const CATALOGUE_VERBS: readonly Verb[] = [
   verb('update', 'Use a newer catalogue that is signed with the key in SVC_CATALOGUE_KEY', {
     options: [option('--from <source>', 'URL or file (default: $SVC_CATALOGUE_URL)', { path: true })],
     examples: ['svcctl catalogue update --from catalogue.toml'],
-    load: async () => (await import('./verbs/catalogue.ts')).runCatalogueUpdate,
+    load: async () => (await import('./verbs/update-catalogue.ts')).runCatalogueUpdate,
   }),
   verb('undo', 'Return to the catalogue before the last update', {
-    load: async () => (await import('./verbs/catalogue.ts')).runCatalogueUndo,
+    load: async () => (await import('./verbs/update-catalogue.ts')).runCatalogueUndo,
   }),
 ];

@@ -14,7 +14,7 @@ import { defined } from '../schema/pod/kube-fields.ts';
 import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { writeStoreFile } from './download/disk-room.ts';
-import { askSource } from './download/ask-source.ts';
+import { askSource } from './download/open-url.ts';
 
 export interface ModelSources {
   readonly pins: ReturnType<typeof createPins>;

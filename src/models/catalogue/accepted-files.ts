@@ -7,7 +7,7 @@ import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { askSource } from '../download/ask-source.ts';
+import { askSource } from '../download/open-url.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 import { versionsOf, type CatalogueEntry, type FileVersion } from './catalogue.ts';
 

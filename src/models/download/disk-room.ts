@@ -22,7 +22,7 @@ export type DiskRoom = ReturnType<typeof createDiskRoom>;
  * Stays free for logs and other programs: a full disk stops more than one download. A share of disks below 5 GiB, so
  * that a small volume can hold a model at all.
  */
-const RESERVE = { mostBytes: 256 * 2 ** 20, share: 1 / 20 } as const;
+const RESERVE = { mostBytes: 256 * 2 ** 20, share: 0.05 } as const;
 
 type Reservation = Readonly<{ device: number; missing: () => number }>;
 
