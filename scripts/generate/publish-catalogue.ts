@@ -58,7 +58,7 @@ export function catalogueTable(text: string): string {
         `\`${record.id}\``,
         formatSize(bytes),
         record.context === undefined ? '' : String(record.context),
-        entry.minVramBytes > 0 ? `${formatSize(entry.minVramBytes)} of a GPU` : formatSize(entry.minMemoryBytes ?? 0),
+        entry.minVramBytes > 0 ? `${entry.minVramBytes / 1e9} GB of a GPU` : formatSize(entry.minMemoryBytes ?? 0),
         entry.licenseUrl === '' ? entry.license : `[${entry.license}](${entry.licenseUrl})`,
       ]),
   );

@@ -43,9 +43,16 @@ export interface PullListing {
 
 interface PullOptions {
   readonly acceptLicense: boolean;
+  /** Accept what the publisher has now at a rolling source. */
+  readonly acceptNew?: boolean;
   /** Download address; requires `sha256`. */
   readonly url: string | undefined;
   readonly sha256: string | undefined;
+}
+
+export interface PullStarted {
+  /** Files that are accepted from now on. */
+  readonly accepted: readonly { readonly url: string; readonly sizeBytes: number }[];
 }
 
 export interface FitRequest {
@@ -91,7 +98,7 @@ export interface Manage {
   /** Downloads of models under way, and those that were asked for and failed. */
   pulls(): readonly PullListing[];
   /** Begins to download a model. Resolves as soon as it is clear what will be downloaded, and that it may be. */
-  pullModel(id: ModelId, options: PullOptions): Promise<Result<void>>;
+  pullModel(id: ModelId, options: PullOptions): Promise<Result<PullStarted | undefined>>;
   /** Removes a model unless a slot wants or uses it. */
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
   /** Fails if nothing is known of the model. */

@@ -53,12 +53,17 @@ export function stateDirOf({ SVC_STATE_DIR: dir }: Environment): string {
 
 /** Reads the catalogue as a service with this environment does. */
 export async function readCatalogue(env: Environment) {
-  const [{ readCatalogueOnce }, { readHubAccess }, { PROVIDERS }, { PROVIDER_KIND_NAMES }] = await Promise.all([
-    import('../models/catalogue/catalogue-source.ts'),
-    import('../models/hub/hub-access.ts'),
-    import('../providers/registry.ts'),
-    import('../schema/slot/provider-kinds.ts'),
-  ]);
+  const [{ readCatalogueOnce, UPDATED_CATALOGUE }, { ACCEPTED_FILES }, { readHubAccess }, { PROVIDERS }, { PROVIDER_KIND_NAMES }] =
+    await Promise.all([
+      import('../models/catalogue/catalogue-source.ts'),
+      import('../models/catalogue/accepted-files.ts'),
+      import('../models/hub/hub-access.ts'),
+      import('../providers/registry.ts'),
+      import('../schema/slot/provider-kinds.ts'),
+    ]);
   const providers = PROVIDER_KIND_NAMES.filter((kind) => Object.hasOwn(PROVIDERS, kind));
-  return readCatalogueOnce({ local: path.join(configDirOf(env), 'models.toml'), hub: readHubAccess(env), providers });
+  const acceptedFile = path.join(stateDirOf(env), ACCEPTED_FILES);
+  const updated = { file: path.join(stateDirOf(env), UPDATED_CATALOGUE), key: env['SVC_CATALOGUE_KEY'] };
+  const local = path.join(configDirOf(env), 'models.toml');
+  return readCatalogueOnce({ local, acceptedFile, updated, hub: readHubAccess(env), providers });
 }

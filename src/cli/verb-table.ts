@@ -1,8 +1,8 @@
 /** All verbs. A row here and a function in `verbs/` make a verb; help, completion and reference follow from the row. */
-import { FOREIGN_TOOLS } from '../models/decide/parse-model-name.ts';
 import { SCOPES } from '../schema/words/access.ts';
 import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
-import { MODEL_KINDS, BACKENDS } from '../schema/slot/provider-kinds.ts';
+import { BACKENDS } from '../schema/slot/provider-kinds.ts';
+import { CATALOGUE_VERBS, MODEL_VERBS } from './model-verbs.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -71,73 +71,6 @@ const PROFILE_VERBS: readonly Verb[] = [
   verb('delete', 'Delete profiles; slots stay as they are', {
     arguments: [{ ...shared.PROFILE, name: '<profiles...>', help: 'Profile names' }],
     load: async () => (await import('./verbs/profile.ts')).runProfileDelete,
-  }),
-];
-
-/** Verbs with `--store` work on a directory of this machine; the others send requests to the service. */
-const MODEL_VERBS: readonly Verb[] = [
-  verb('list', 'List the models of the catalogue and of the store', {
-    options: [
-      option('--kind <kind>', 'Only models of this kind', { choices: MODEL_KINDS }),
-      option('--present', 'Only models in the store'),
-      option('--all', 'Include models that this version cannot run, with the reason'),
-      shared.OUTPUT_OR_NAME,
-    ],
-    examples: ['svcctl model list --kind coder', 'svcctl model list --present'],
-    load: async () => (await import('./verbs/model-catalogue.ts')).runModelList,
-  }),
-  verb('show', 'Show files, licence, requirements and sources of a model', {
-    arguments: [argument('<name>', 'Catalogue id, or another model name', { suggestions: 'models' })],
-    options: [{ ...shared.OUTPUT, choices: ['table', 'json', 'yaml'] }],
-    examples: ['svcctl model show qwen3-4b-instruct'],
-    load: async () => (await import('./verbs/model-catalogue.ts')).runModelShow,
-  }),
-  verb('pull', 'Download a model into the store of the service', {
-    arguments: [
-      argument('<name>', 'Catalogue id, "hf:owner/repo[:quantisation]", "hf:owner/repo/file.gguf" or an https URL', {
-        suggestions: 'models',
-      }),
-    ],
-    options: [
-      option('--accept-license', 'Accept the licence of the model, if it restricts use'),
-      option('--sha256 <hash>', 'SHA-256 of the file at a URL'),
-      option('--as <path>', 'Path in the store for the file at a URL (default: url/HOST/FILE)'),
-      option('--no-wait', 'Return as soon as the download has started'),
-    ],
-    examples: ['svcctl model pull hf:unsloth/Qwen3-4B-Instruct-2507-GGUF:Q4_K_M', 'svcctl model pull demo-fox'],
-    load: async () => (await import('./verbs/model.ts')).runModelPull,
-  }),
-  verb('rm', 'Remove models from the store of the service, unless a slot uses them', {
-    arguments: [argument('<names...>', 'Model names', { suggestions: 'models' })],
-    load: async () => (await import('./verbs/model.ts')).runModelRemove,
-  }),
-  verb('verify', 'Compare models in the store of this machine with their checksums', {
-    arguments: [argument('[names...]', 'Model names (default: all models in the store)', { suggestions: 'models' })],
-    options: [shared.STORE],
-    load: async () => (await import('./verbs/verify-models.ts')).runVerify,
-  }),
-  verb('prune', 'Remove files of downloads that were abandoned more than a day ago', {
-    options: [shared.STORE, shared.DRY_RUN],
-    load: async () => (await import('./verbs/verify-models.ts')).runPrune,
-  }),
-  verb('import', 'Import models of Ollama, LM Studio, llama.cpp or Hugging Face, or GGUF files, into the store', {
-    arguments: [argument('[files...]', 'GGUF files (default: models of other tools on this machine)')],
-    options: [
-      option('--from <tool>', 'Only models of this tool', { choices: FOREIGN_TOOLS }),
-      option('--directory <path>', 'Model directory of the tool (default: its usual place)', { path: true }),
-      shared.DRY_RUN,
-      shared.STORE,
-    ],
-    examples: ['svcctl model import --dry-run', 'svcctl model import --from ollama', 'svcctl model import ~/models/m-Q4_K_M.gguf'],
-    load: async () => (await import('./verbs/verify-models.ts')).runImport,
-  }),
-  verb('fetch', 'Verify a model in the store of this machine, and download it if it is missing', {
-    arguments: [argument('<id>', 'Catalogue id, path of a file in the store, or a name on the Hub such as "hf:owner/repo:Q4_K_M"')],
-    options: [
-      shared.STORE,
-      option('--termination-log <file>', 'File for the reason of a failure (default: /dev/termination-log, if it exists)', { path: true }),
-    ],
-    load: async () => (await import('./verbs/model-fetch.ts')).runModelFetch,
   }),
 ];
 
@@ -270,6 +203,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/compare-slots.ts')).runConvert,
   }),
   { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },
+  { name: 'catalogue', help: 'Update the catalogue of models of this machine', verbs: CATALOGUE_VERBS },
   { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
   { name: 'toolbox', help: 'List, build, pull and verify the container images of slots', verbs: TOOLBOX_VERBS },
   verb('hardware', 'Show CPU, memory, GPUs and NPUs of the machine of the service', {

@@ -6,7 +6,7 @@ import { codeOf } from '../platform/error-text.ts';
 import type { ModelFormat } from '../providers/provider.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import { bytesOf, readFileList } from './archive/file-list.ts';
-import type { ArchiveFormat, CatalogueFile } from './catalogue/catalogue.ts';
+import { versionsOf, type ArchiveFormat, type CatalogueFile } from './catalogue/catalogue.ts';
 import { parseHubName } from './decide/parse-model-name.ts';
 import { loadDemoToolbox, type ModelSources } from './model-sources.ts';
 import { archivePath } from './download/fetch-archive.ts';
@@ -17,6 +17,8 @@ import { createHash } from 'node:crypto';
 export interface ModelFile {
   readonly path: string;
   readonly sha256: string | undefined;
+  /** Other versions that are accepted. */
+  readonly others?: readonly string[];
   /** `sha256` is its checksum then, and `path` the directory of its files. */
   readonly archive?: ArchiveFormat;
 }
@@ -47,14 +49,20 @@ export async function filesOf({ root, sources, formats }: KnownModels, id: Model
 
 async function describeFile({ path: file, from, archive }: CatalogueFile): Promise<ModelFile> {
   const of = archive === undefined ? {} : { archive: archive.format };
-  if (from.kind === 'url') return { path: file, sha256: from.sha256.toLowerCase(), ...of };
+  if (from.kind === 'url') {
+    const [sha256, ...others] = versionsOf(from).map((version) => version.sha256);
+    return { path: file, sha256, others, ...of };
+  }
   const { encodeDemoFile } = await loadDemoToolbox();
   return { path: file, sha256: createHash('sha256').update(encodeDemoFile(file)).digest('hex') };
 }
 
-export async function storedBytes(root: string, { path: file, sha256, archive }: ModelFile): Promise<number | undefined> {
+const hashesOf = ({ sha256, others = [] }: ModelFile): readonly string[] => (sha256 === undefined ? others : [sha256, ...others]);
+
+export async function storedBytes(root: string, model: ModelFile): Promise<number | undefined> {
+  const { path: file, archive } = model;
   if (archive !== undefined) {
-    const list = await readFileList(path.join(root, file), sha256 ?? '');
+    const list = await readFileList(path.join(root, file), hashesOf(model));
     return list === undefined ? undefined : bytesOf(list);
   }
   const facts = await stat(path.join(root, file)).catch(() => undefined);
@@ -70,7 +78,7 @@ export interface VerifiedFile extends ModelFile {
 /** One result for a correct archive, otherwise one for each incorrect file. */
 export async function verifyModelFiles(root: string, file: ModelFile, signal: AbortSignal): Promise<readonly VerifiedFile[]> {
   if (file.archive === undefined) return [await verifyModelFile(root, file, signal)];
-  const list = await readFileList(path.join(root, file.path), file.sha256 ?? '');
+  const list = await readFileList(path.join(root, file.path), hashesOf(file));
   if (list === undefined) return [{ ...file, result: 'missing', digest: undefined }];
   const wrong: VerifiedFile[] = [];
   for (const { path: name, sha256 } of list.files) {
@@ -83,7 +91,7 @@ export async function verifyModelFiles(root: string, file: ModelFile, signal: Ab
 async function verifyModelFile(root: string, file: ModelFile, signal: AbortSignal): Promise<VerifiedFile> {
   try {
     const digest = (await hashFile(path.join(root, file.path), signal)).digest('hex');
-    const result = file.sha256 === undefined ? 'unknown' : digest === file.sha256 ? 'matches' : 'differs';
+    const result = file.sha256 === undefined ? 'unknown' : hashesOf(file).includes(digest) ? 'matches' : 'differs';
     return { ...file, result, digest };
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return { ...file, result: 'missing', digest: undefined };

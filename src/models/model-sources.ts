@@ -5,20 +5,23 @@ import { z } from 'zod';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import { DEMO_CATALOGUE, whyNotSelectable, type Catalogue, type CatalogueEntry, type CatalogueFile } from './catalogue/catalogue.ts';
-import { needsAcceptance, explainRefusal } from './decide/explain-refusal.ts';
+import { needsAcceptance } from './decide/explain-refusal.ts';
 import { parseHubName, type HubName } from './decide/parse-model-name.ts';
 import { Pin, pinPath, PINS_DIRECTORY, type PinnedFile } from './decide/pin.ts';
 import { fileUrl, type HubAccess } from './hub/hub-access.ts';
+import type { AcceptedFiles } from './catalogue/accepted-files.ts';
+import { defined } from '../schema/pod/kube-fields.ts';
 import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { writeStoreFile } from './download/disk-room.ts';
-import { codeOf, messageOf } from '../platform/error-text.ts';
-import { connectTo, discard, openUrl } from './download/open-url.ts';
+import { askSource } from './download/open-url.ts';
 
 export interface ModelSources {
   readonly pins: ReturnType<typeof createPins>;
   readonly licenses: ReturnType<typeof createLicenses>;
   readonly hub: HubAccess;
+  /** Undefined where nobody can accept another file than that of the catalogue. */
+  readonly acceptedFiles?: AcceptedFiles | undefined;
   /** Needs no network. */
   known(id: ModelId): Promise<CatalogueEntry | undefined>;
   /** `ok(undefined)`: the model must already be in the store. */
@@ -32,6 +35,7 @@ export interface ModelSourcesOptions {
   readonly catalogue?: Catalogue | undefined;
   readonly given?: Pin | undefined;
   readonly acceptedLicenses?: readonly string[];
+  readonly acceptedFiles?: AcceptedFiles | undefined;
   /** Memory for a model whose name leaves the quantisation open. */
   readonly fitsBytes?: () => Promise<number | undefined>;
 }
@@ -62,6 +66,7 @@ export function createModelSources(options: ModelSourcesOptions): ModelSources {
     pins,
     licenses,
     hub,
+    acceptedFiles: options.acceptedFiles,
     known,
     async resolve(id, signal) {
       const found = await known(id);
@@ -95,11 +100,15 @@ export function entryOf(pin: Pin, endpoint: string): CatalogueEntry | undefined 
   return { id, files: [first, ...more], license, licenseUrl, isGated, ...facts };
 }
 
-function fileOf({ path: file, sha256, sizeBytes, from, archive }: PinnedFile, endpoint: string): CatalogueFile | undefined {
+function fileOf({ path: file, sha256, sizeBytes, others, from, archive }: PinnedFile, endpoint: string): CatalogueFile | undefined {
   if (from.kind === 'import') return undefined;
   const url = from.kind === 'url' ? from.url : fileUrl(endpoint, from.repo, from.commit, from.path);
   const repo = from.repo === undefined ? {} : { repo: from.repo };
-  return { path: file, from: { kind: 'url', url, sha256, sizeBytes, ...repo }, ...(archive === undefined ? {} : { archive }) };
+  return {
+    path: file,
+    from: { kind: 'url', url, sha256, sizeBytes, ...defined({ others }), ...repo },
+    ...(archive === undefined ? {} : { archive }),
+  };
 }
 
 const Accepted = z.array(z.object({ license: z.string(), model: z.string(), at: z.string() }));
@@ -128,38 +137,19 @@ export interface UrlModel {
   readonly sha256: string;
 }
 
-const SILENCE_MS = 30_000;
-
 /** Names a file at an address, so that it can be pulled like any other model. */
 export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlModel, signal: AbortSignal): Promise<Result<Pin>> {
   const known = await sources.known(id);
   const isOwn = known === undefined || (known.files[0].from.kind === 'url' && known.files[0].from.url === url);
   if (!isOwn || parseHubName(id).kind !== 'other' || !/\.gguf$/i.test(id))
     return fail('stalled', 'ModelMissing', `"${id}" cannot be the name of the model; use the path of a new ".gguf" file in the store`);
-  const sizeBytes = await askSize(url, signal);
-  if (!sizeBytes.ok) return sizeBytes;
-  const file = { path: id, sha256: sha256.toLowerCase(), sizeBytes: sizeBytes.value, from: { kind: 'url' as const, url } };
+  const stated = await askSource(url, undefined, signal);
+  if (!stated.ok) return stated;
+  const { sizeBytes } = stated.value;
+  const file = { path: id, sha256: sha256.toLowerCase(), sizeBytes, from: { kind: 'url' as const, url } };
   const pin: Pin = { version: 1, id, files: [file], isGated: false };
   await sources.pins.write(pin);
   return ok(pin);
-}
-
-async function askSize(url: string, signal: AbortSignal): Promise<Result<number>> {
-  await using dispatcher = connectTo(url, SILENCE_MS);
-  try {
-    const opened = await openUrl({ url, dispatcher, headers: { range: 'bytes=0-0' } }, signal);
-    if (!opened.ok) return opened;
-    const { status, headers, body } = opened.value;
-    discard(body);
-    if (status !== 200 && status !== 206) return { ok: false, failure: explainRefusal(opened.value).failure };
-    const range = /\/([0-9]+)$/.exec(String(headers['content-range'] ?? ''))?.[1];
-    const size = Number(status === 206 ? range : headers['content-length']);
-    if (Number.isSafeInteger(size) && size > 0) return ok(size);
-    return fail('stalled', 'ModelSourceRefused', `The server of "${url}" does not state the size of the file; use another address`);
-  } catch (error) {
-    if (signal.aborted) throw error;
-    return fail('retry', 'ModelPullFailed', `The address "${url}" cannot be read: ${messageOf(error) || codeOf(error)}; check it`);
-  }
 }
 
 export function createPins(root: string) {

@@ -11,7 +11,16 @@ import { defined } from '../schema/pod/kube-fields.ts';
 import { fail } from '../schema/words/failure.ts';
 import { ModelId } from '../schema/words/names.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
-import { DEMO_CATALOGUE, downloadBytes, loadedPath, whyNotSelectable, type Catalogue, type CatalogueEntry } from './catalogue/catalogue.ts';
+import {
+  DEMO_CATALOGUE,
+  downloadBytes,
+  explainMistakes,
+  loadedPath,
+  versionsOf,
+  whyNotSelectable,
+  type Catalogue,
+  type CatalogueEntry,
+} from './catalogue/catalogue.ts';
 import { readFileList } from './archive/file-list.ts';
 import { completeContents } from './decide/pin.ts';
 import { parseHubName, suggestModels } from './decide/parse-model-name.ts';
@@ -57,7 +66,8 @@ const MAX_LISTED = 2000;
 const WAKE_WITHIN_MS = 100;
 
 export function createModelStore(options: ModelStoreOptions): DirectoryModelStore {
-  const { root, formats, mounts = [], catalogue = DEMO_CATALOGUE, writer = 'svc', limits, pace, own } = options;
+  const { root, formats, mounts = [], writer = 'svc', limits, pace, own } = options;
+  const catalogue: Catalogue = options.catalogue ?? DEMO_CATALOGUE;
   const sources = options.sources ?? createModelSources({ root, hub: readHubAccess({}), catalogue });
   const reader = createModelReader(root, formats, mounts);
   const lock = createKeyedLock();
@@ -96,6 +106,8 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     const known = await own?.find(id);
     if (known !== undefined) return known;
     const file = path.join(root, id);
+    const mistakes = catalogue.problemsOf?.(id) ?? [];
+    if (mistakes.length > 0) return { kind: 'missing', message: explainMistakes(id, mistakes) };
     const others = [...catalogue.keys(), ...((await own?.names()) ?? [])];
     const advice = `put the file "${file}" in place, or use an id from the catalogue${suggestModels(id, others)}`;
     return { kind: 'missing', message: `The model "${id}" does not exist; ${advice}`, isAbsent: true };
@@ -141,7 +153,9 @@ function isWithin(known: ReadonlySet<string>, file: string): boolean {
 
 async function isUnpacked(root: string, { files: [first] }: CatalogueEntry): Promise<boolean> {
   const { archive, from, path: directory } = first;
-  return archive === undefined || from.kind !== 'url' || (await readFileList(path.join(root, directory), from.sha256)) !== undefined;
+  if (archive === undefined || from.kind !== 'url') return true;
+  const hashes = versionsOf(from).map(({ sha256 }) => sha256);
+  return (await readFileList(path.join(root, directory), hashes)) !== undefined;
 }
 
 async function watchRoot([root = '', ...mounted]: readonly string[], changed: () => void, signal: AbortSignal): Promise<void> {

@@ -157,7 +157,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
-  const catalogue = await createServiceCatalogue(choice);
+  const catalogue = await createServiceCatalogue(choice, { keeps: false });
   const modelFiles = createModelStore({
     root: settings.SVC_MODELS_DIR,
     formats: modelFormats(choice.providers),

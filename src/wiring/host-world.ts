@@ -42,7 +42,7 @@ export async function createHostWorld(
   const { SVC_QUIET_PERIOD: quietPeriodMs } = settings;
   const profiles = createProfileStore({ directory: profilesDirectory, slotsDirectory: directory, editor, quietPeriodMs });
   const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
-  const catalogue = await createServiceCatalogue(options, { lastGoodFile: path.join(settings.SVC_STATE_DIR, 'models.json') });
+  const catalogue = await createServiceCatalogue(options, { keeps: true });
   const inputs = await createDesiredInputs(options, slots, {
     catalogue,
     lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
@@ -57,7 +57,7 @@ export async function createHostWorld(
     hardware: async () => withPrograms(await hardware.value.read(), programs),
     now: () => performance.now(),
   });
-  const models = createHostModelStore(options, host, { catalogue: catalogue.catalogue, own });
+  const models = createHostModelStore(options, host, { ...catalogue, own });
   return ok({
     ...inputs,
     runtime,

@@ -1,5 +1,5 @@
 /** Pulls and removes models for the management API. */
-import type { Manage, PullListing } from '../api/ports.ts';
+import type { Manage, PullListing, PullStarted } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
 import { suggestModels } from '../models/decide/parse-model-name.ts';
 import { storageFailure } from '../models/download/disk-room.ts';
@@ -9,7 +9,8 @@ import { needsAcceptance } from '../models/decide/explain-refusal.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
-import type { CatalogueEntry } from '../models/catalogue/catalogue.ts';
+import { acceptNewFiles } from '../models/catalogue/accepted-files.ts';
+import { explainMistakes, type CatalogueEntry } from '../models/catalogue/catalogue.ts';
 import type { ModelSources } from '../models/model-sources.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { World } from './world.ts';
@@ -33,7 +34,8 @@ export function createModelManagement({ modelFiles: store, clusterModels }: Worl
     return used;
   }
 
-  async function requestPull(id: ModelId, { acceptLicense, url, sha256 }: Parameters<Manage['pullModel']>[1]): Promise<Result<void>> {
+  async function requestPull(id: ModelId, options: Parameters<Manage['pullModel']>[1]): Promise<Result<PullStarted | undefined>> {
+    const { acceptLicense, acceptNew, url, sha256 } = options;
     const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
     if (url !== undefined && sha256 !== undefined) {
       // Imported when it is needed, because undici is large.
@@ -41,9 +43,18 @@ export function createModelManagement({ modelFiles: store, clusterModels }: Worl
       const pinned = await pinUrl(sources, { id, url, sha256 }, signal);
       if (!pinned.ok) return pinned;
     }
+    // The user has edited the entry since the version that is in force, and wants to have what he wrote.
+    const mistakes = store.catalogue.problemsOf?.(id) ?? [];
+    if (mistakes.length > 0) return fail('stalled', 'CatalogueInvalid', explainMistakes(id, mistakes));
     const resolved = await sources.resolve(id, signal);
     if (!resolved.ok) return resolved;
-    if (resolved.value !== undefined) return await requestEntry(store, id, resolved.value, acceptLicense);
+    if (resolved.value !== undefined) {
+      const isThere = (await store.observe([id], signal)).get(id)?.kind === 'present';
+      const accepted = acceptNew === true && !isThere ? await acceptNewFiles(sources, resolved.value, signal) : ok([]);
+      if (!accepted.ok) return accepted;
+      const requested = await requestEntry(store, id, resolved.value, acceptLicense);
+      return requested.ok ? ok({ accepted: accepted.value }) : requested;
+    }
     const present = (await store.observe([id], signal)).get(id)?.kind === 'present';
     return present ? ok(undefined) : fail('stalled', 'ModelMissing', `${nothingProvides(id)}${suggestModels(id, store.catalogue.keys())}`);
   }
@@ -91,7 +102,11 @@ async function requestEntry(
 export function manageClusterModels(store: ClusterModelStore, board: Pick<Board, 'current'>): ModelManagement {
   return {
     pulls: () => store.pulls.list(),
-    async pullModel(id, { acceptLicense, url }) {
+    async pullModel(id, { acceptLicense, acceptNew, url }) {
+      if (acceptNew === true) {
+        const message = `In a cluster, nobody can accept a new file of "${id}": add it to "models.toml" with "override = true"`;
+        return fail('stalled', 'PulledByPods', message);
+      }
       if (url !== undefined) {
         const message = `In a cluster, pods fetch models of the catalogue and the Hugging Face Hub only: put the file of "${id}" on their volume`;
         return fail('stalled', 'PulledByPods', message);
@@ -99,7 +114,8 @@ export function manageClusterModels(store: ClusterModelStore, board: Pick<Board,
       const resolved = await store.sources.resolve(id, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
       if (!resolved.ok) return resolved;
       if (resolved.value === undefined) return fail('stalled', 'ModelMissing', nothingProvides(id));
-      return await requestEntry(store, id, resolved.value, acceptLicense);
+      const requested = await requestEntry(store, id, resolved.value, acceptLicense);
+      return requested.ok ? ok(undefined) : requested;
     },
     async removeModel(id) {
       const slots = [...board.current().slots.values()].filter(({ spec, status }) => spec?.model.default === id || status.model === id);

@@ -1,8 +1,8 @@
 /** Creates the catalogue and a host's model store from the settings and the variables of Hugging Face's tools. */
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { Catalogue } from '../models/catalogue/catalogue.ts';
-import { createCatalogueSource, type CatalogueSource } from '../models/catalogue/catalogue-source.ts';
+import { ACCEPTED_FILES } from '../models/catalogue/accepted-files.ts';
+import { createCatalogueSource, UPDATED_CATALOGUE, type CatalogueSource } from '../models/catalogue/catalogue-source.ts';
 import { readHubAccess } from '../models/hub/hub-access.ts';
 import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/download/disk-room.ts';
@@ -24,18 +24,20 @@ export function fitsWeights(settings: Parameters<typeof budgetOf>[0], memoryTota
   return forSlots && WEIGHTS_SHARE * forSlots;
 }
 
-/** `lastGoodFile` keeps the last valid entries of `models.toml`. */
+/** `keeps`: stores the last valid `models.toml` and what users have accepted, in the state directory. */
 export async function createServiceCatalogue(
   { settings, env, log, providers }: ServiceOptions,
-  keep: { readonly lastGoodFile?: string } = {},
+  { keeps }: { readonly keeps: boolean },
 ): Promise<CatalogueSource> {
+  const inState = (name: string): string => path.join(settings.SVC_STATE_DIR, name);
   const source = await createCatalogueSource({
     local: path.join(settings.SVC_CONFIG_DIR, 'models.toml'),
     hub: readHubAccess(env),
     providers: PROVIDER_KIND_NAMES.filter((kind) => providers[kind] !== undefined),
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
     log,
-    ...keep,
+    updated: { file: inState(UPDATED_CATALOGUE), key: settings.SVC_CATALOGUE_KEY },
+    ...(keeps ? { lastGoodFile: inState('models.json'), acceptedFile: inState(ACCEPTED_FILES) } : {}),
   });
   await source.read();
   return source;
@@ -44,7 +46,7 @@ export async function createServiceCatalogue(
 export function createHostModelStore(
   { settings, env, providers }: ServiceOptions,
   host: HostProbe,
-  { catalogue, own }: { readonly catalogue: Catalogue; readonly own: OwnModelSource },
+  { catalogue, acceptedFiles, own }: Pick<CatalogueSource, 'catalogue' | 'acceptedFiles'> & { readonly own: OwnModelSource },
 ): DirectoryModelStore {
   const root = settings.SVC_MODELS_DIR;
   return createModelStore({
@@ -55,6 +57,7 @@ export function createHostModelStore(
     sources: createModelSources({
       root,
       catalogue,
+      acceptedFiles,
       hub: readHubAccess(env),
       acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
       async fitsBytes() {

@@ -9,7 +9,7 @@ import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
-import type { HostProbe, ModelStore, PromptStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
+import type { DesiredState, HostProbe, ModelStore, PromptStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
@@ -17,6 +17,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import type { Catalogue } from '../models/catalogue/catalogue.ts';
 import type { CatalogueSource } from '../models/catalogue/catalogue-source.ts';
 import { ok } from '../schema/words/failure.ts';
 
@@ -67,6 +68,15 @@ export interface World {
   stop(): Promise<void>;
 }
 
+/** A mistake in the entry of its model is one of the slot: an earlier version of the entry may still be in force. */
+function withMistakes(slots: DesiredState['slots'], catalogue: Catalogue): DesiredState['slots'] {
+  const faulty = [...slots.values()].flatMap((slot) => {
+    const problems = catalogue.problemsOf?.(slot.spec.model.default) ?? [];
+    return problems.length === 0 ? [] : [[slot.name, { ...slot, problems: [...slot.problems, ...problems] }] as const];
+  });
+  return faulty.length === 0 ? slots : new Map([...slots, ...faulty]);
+}
+
 /** Reads all inputs together, so each pass sees the latest version. `lastGoodFile` keeps the last `toolboxes.toml`. */
 export async function createDesiredInputs(
   { settings, toolboxManifest, log }: ServiceOptions,
@@ -85,7 +95,8 @@ export async function createDesiredInputs(
         if (wantsNothing) return ok({ slots: new Map(), refused: new Map() });
         toolboxes = await manifest.read();
         await catalogue.read();
-        return slots.read(signal);
+        const read = await slots.read(signal);
+        return read.ok ? ok({ ...read.value, slots: withMistakes(read.value.slots, catalogue.catalogue) }) : read;
       },
       changes(wake, signal) {
         slots.changes(wake, signal);

@@ -147,7 +147,7 @@ describe('svcctl doctor', () => {
     await write('etc2/models.toml', '[[models]]\nid = "a/b"\n');
     await write('etc2/toolboxes.toml', '[gguf.cpi]\nimage = "x"\n');
     const mistaken = await doctor({ SVC_CONFIG_DIR: path.join(dir, 'etc2'), SVC_LISTEN: '127.0.0.1:0' });
-    expect(bad.check('catalogue')).toMatchObject({ result: 'ok', found: 'Shipped models' });
+    expect(bad.check('catalogue')).toMatchObject({ result: 'ok', found: 'Catalogue of 2026-11-26' });
     expect(mistaken.check('catalogue')).toMatchObject({ result: 'fail', found: expect.stringContaining('models.toml:2:1: models.0.id') });
     expect([bad, mistaken].map(({ check }) => check('toolboxes'))).toMatchObject([
       { result: 'ok' },

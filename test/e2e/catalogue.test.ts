@@ -6,7 +6,7 @@ import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-model
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile, type VirtualFile } from '../support/hub/virtual-file.ts';
-import { chatText, isAnswering, startService, type Service } from '../support/service.ts';
+import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const fox = bufferFile(Buffer.from(encodeDemoModel('demo-fox')));
 const owl = bufferFile(Buffer.from(encodeDemoModel('demo-owl')));
@@ -58,6 +58,12 @@ test('an entry is pulled by the slot that names it; an edit swaps the model of i
   // A mistake in an entry changes nothing for its slot, and is reported.
   await save(STEADY + entry('changing', 'owl.gguf', owl).replace('size = ', 'size = -'));
   await service.until('primary', 'the problem in the log', () => service.output().includes('models.1.files.0.size'));
+  const mistake = expect.stringContaining('models.1.files.0.size');
+  const warned = await service.until('second', 'the problem in its condition', (seen) => condition(seen, 'SpecValid')?.status === 'False');
+  expect(condition(warned, 'SpecValid')).toMatchObject({ message: mistake });
+  expect(condition(await service.slot('primary'), 'SpecValid')).toMatchObject({ status: 'True' });
+  expect(await run('model', 'pull', 'changing')).toMatchObject({ code: 1, err: mistake });
+  expect(await svcctl(['doctor'], { env: service.environment })).toMatchObject({ code: 1, out: mistake });
   expect(await sayBy('second')).toBe(DEMO_SENTENCES['demo-fox']);
 
   // Other content is another model: it is pulled and swapped in, while the old one answers.
@@ -78,6 +84,20 @@ test('an entry is pulled by the slot that names it; an edit swaps the model of i
   );
   expect(await sayBy('second')).toBe(DEMO_SENTENCES['demo-owl']);
 }, 120_000);
+
+test('an entry that was never valid is named where its slot looks for the model', async () => {
+  await save(STEADY + entry('crooked', 'fox.gguf', fox).replace('kind = "chat"', 'kind = "chatter"'));
+  await service.save('third', slotOf('crooked'));
+  const seen = await service.until(
+    'third',
+    'the mistake',
+    (slot) => condition(slot, 'SpecValid')?.message.includes('models.1.kind') === true,
+  );
+  expect(condition(seen, 'Ready')?.message).toContain('"models.toml" has a mistake that concerns "crooked": ');
+  expect(await run('model', 'pull', 'crooked')).toMatchObject({ code: 1, err: expect.stringContaining('models.1.kind') });
+  await service.remove('third');
+  await save(STEADY);
+}, 60_000);
 
 test('svcctl lists, shows and verifies such a model, and does not remove it while a slot uses it', async () => {
   expect((await run('model', 'list', '--present', '-o', 'name')).out.split('\n')).toContain('model/steady');

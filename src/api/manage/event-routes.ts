@@ -8,6 +8,7 @@ import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import type { SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { TimelineEntry } from '../../schema/status/slot-status.ts';
+import { viewPulls } from './decide/inventory-view.ts';
 import { viewTimelineEntry } from './decide/slot-view.ts';
 
 const EventsQuery = z.strictObject({
@@ -25,11 +26,11 @@ export function createEventRoutes(deps: ManageDeps): readonly DocumentedRoute[] 
     defineRoute('GET', '/api/events', 'read', {
       tag: 'events',
       summary:
-        'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped, and "progress" while images are drawn',
+        'The timeline of all slots as server-sent events; resumes after "Last-Event-ID", and sends "gap" if entries were dropped, and "progress" and "pulls" while images are drawn and models are downloaded',
       input: z.object({ query: EventsQuery, headers: EventsHeaders }),
       answers: {
         200: text(
-          'Events "timeline", with an entry as JSON, "gap", and "progress", with a slot and how far its request is, or null once it has ended',
+          'Events "timeline", with an entry as JSON, "gap", "progress", with a slot and how far its request is, or null once it has ended, and "pulls", with what "/api/pulls" answers',
           'text/event-stream; charset=utf-8',
         ),
       },
@@ -56,6 +57,8 @@ function lastEventId(sent: string | undefined): number | undefined {
 const HEARTBEAT_MS = 15_000;
 /** Consecutive heartbeats that could not be sent before the client is disconnected: a minute without reading. */
 const MISSED_HEARTBEATS = 4;
+
+const PULLS_EVERY_MS = 1000;
 
 /** `after`: the last id that the client has received; undefined: only new entries. */
 type Wanted = Readonly<{ after: number | undefined; slot: SlotName | undefined; caller: Caller | undefined }>;
@@ -116,6 +119,17 @@ function createEventStream(deps: ManageDeps, { after, slot: only, caller }: Want
     progressOf.set(slot, progress);
     queueMicrotask(pump);
   });
+  let sentPulls = '[]';
+  const sendPulls = (): void => {
+    const all = viewPulls(deps.board.current(), deps.manage.pulls()).pulls;
+    const pulls = showTo(caller, only === undefined ? all : all.filter(({ slot }) => slot === only));
+    const text = JSON.stringify(pulls);
+    if (!hasRoom || stream.destroyed || text === sentPulls) return;
+    sentPulls = text;
+    send(`event: pulls\ndata: {"pulls":${text}}\n\n`);
+  };
+  const pullsTimer = setInterval(sendPulls, PULLS_EVERY_MS);
+  pullsTimer.unref();
   // A microtask runs after the entry is in the feed, whenever the feed calls.
   const unsubscribe = feed.subscribe(() => queueMicrotask(pump));
   const heartbeat = setInterval(() => {
@@ -133,6 +147,7 @@ function createEventStream(deps: ManageDeps, { after, slot: only, caller }: Want
     unsubscribe();
     stopWatching();
     clearInterval(heartbeat);
+    clearInterval(pullsTimer);
     stopping.removeEventListener('abort', end);
   });
   // An id first, so that a client that disconnects before the first entry resumes from here.

@@ -20,6 +20,10 @@ const FitQuery = z.strictObject({
 const PullBody = z
   .strictObject({
     accept_license: z.boolean().default(false).describe('Accept the licence of the model, if it restricts the use of the model'),
+    accept_new: z
+      .boolean()
+      .default(false)
+      .describe('Accept the file that the publisher has now, where it is none of those of the catalogue, and record it'),
     url: z
       .url({ protocol: /^https?$/ })
       .optional()
@@ -56,9 +60,10 @@ export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRo
       answers: { 202: json('The download has begun, or was not necessary; "/api/pulls" shows its progress', PullRequested) },
       errors: ['model.unavailable', 'model.source_failed'],
       async handler({ params: { id }, body }) {
-        const requested = await manage.pullModel(id, { acceptLicense: body.accept_license, url: body.url, sha256: body.sha256 });
+        const { accept_license: acceptLicense, accept_new: acceptNew, url, sha256 } = body;
+        const requested = await manage.pullModel(id, { acceptLicense, acceptNew, url, sha256 });
         if (!requested.ok) throw refusal(requested.failure);
-        return { status: 202, body: { id } };
+        return { status: 202, body: answerOf(PullRequested, { id, accepted: requested.value?.accepted ?? [] }) };
       },
     }),
     defineRoute('GET', '/api/fit', 'read', {

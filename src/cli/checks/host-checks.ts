@@ -126,9 +126,13 @@ async function checkToolboxes({ SVC_CONFIG_DIR: dir }: Settings): Promise<Check>
 }
 
 async function checkCatalogue(env: Environment): Promise<Check> {
-  const { catalogue, problems } = await readCatalogue(env);
+  const { catalogue, problems, published } = await readCatalogue(env);
   const own = [...catalogue.values()].filter(({ isOwn }) => isOwn === true).length;
-  return judgeFile('catalogue', problems, own === 0 ? 'Shipped models' : `Shipped models and ${own} of "models.toml"`);
+  return judgeFile(
+    'catalogue',
+    problems,
+    `Catalogue of ${published() ?? 'unknown day'}${own === 0 ? '' : ` and ${own} models of "models.toml"`}`,
+  );
 }
 
 function judgeFile(name: 'toolboxes' | 'catalogue', problems: readonly SpecProblem[] = [], found: string): Check {

@@ -32,6 +32,7 @@ export const ANSWERS = {
   profiles: Profiles,
   profileSwitch: SwitchedProfile.omit({ resource_version: true }).extend({ plan: Plan }),
   providers: z.object({ providers: z.array(Provider) }),
+  pullStarted: api.PullRequested.pick({ accepted: true }).partial(),
   pulls: z.object({ pulls: z.array(api.Pulls.shape.pulls.element.partial({ failed: true, message: true })) }),
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),

@@ -12,6 +12,7 @@ import type { Cli } from '../verb.ts';
 
 export interface PullOptions extends ServiceOptions {
   readonly acceptLicense?: boolean;
+  readonly acceptNew?: boolean;
   readonly sha256?: string;
   readonly as?: string;
   /** False with `--no-wait`. */
@@ -21,7 +22,8 @@ export interface PullOptions extends ServiceOptions {
 export async function runModelPull(cli: Cli, options: PullOptions, name: string): Promise<void> {
   const { id, body } = requestOf(options, name);
   const client = await cli.connect(options);
-  await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, 'anything', { body });
+  const { accepted = [] } = await client.request('POST', `/api/models/${encodeURIComponent(id)}/pull`, 'pullStarted', { body });
+  for (const file of accepted) cli.terminal.line(withoutControls(`accepted ${file.url} with ${file.size_bytes} bytes`));
   if (!options.wait) return cli.terminal.line(`model/${id} pulling; watch it with "svcctl get pulls"`);
   await untilPulled(cli, client, id);
   cli.terminal.line(`model/${id} present`);
@@ -36,8 +38,9 @@ export async function runModelRemove(cli: Cli, options: ServiceOptions, ...names
   }
 }
 
-function requestOf({ acceptLicense, sha256, as }: PullOptions, name: string): { readonly id: string; readonly body: unknown } {
-  const accept = { accept_license: acceptLicense === true };
+function requestOf({ acceptLicense, acceptNew, sha256, as }: PullOptions, name: string): { readonly id: string; readonly body: unknown } {
+  // A service of an older version refuses keys that it does not know.
+  const accept = { accept_license: acceptLicense === true, ...(acceptNew === true ? { accept_new: true } : {}) };
   if (!/^https?:\/\//.test(name)) {
     if (sha256 !== undefined || as !== undefined) throw usageFailure('--sha256 and --as need a URL, such as "https://example.com/m.gguf"');
     return { id: checkedModelId(name), body: accept };

@@ -17,11 +17,11 @@ const FileList = z.object({
 export type FileList = z.output<typeof FileList>;
 export type UnpackedFile = FileList['files'][number];
 
-/** Undefined if the directory was not unpacked from the archive with this SHA-256, or does not exist. */
-export async function readFileList(directory: string, sha256: string): Promise<FileList | undefined> {
+/** Undefined if the directory was unpacked from an archive with another SHA-256, or does not exist. */
+export async function readFileList(directory: string, sha256: readonly string[]): Promise<FileList | undefined> {
   const text = await readRegularFile(path.join(directory, FILE_LIST), { mostBytes: LARGE_TEXT_BYTES }).catch(() => undefined);
   const list = text === undefined ? undefined : FileList.safeParse(parseJson(text)).data;
-  return list?.archive === sha256.toLowerCase() ? list : undefined;
+  return list !== undefined && sha256.includes(list.archive) ? list : undefined;
 }
 
 export const bytesOf = ({ files }: FileList): number => files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -29,7 +29,7 @@ export const bytesOf = ({ files }: FileList): number => files.reduce((sum, { siz
 /** Undefined if a file is missing or differs. Compares content only up to `hashUpToBytes`. */
 export async function verifyUnpacked(
   directory: string,
-  { sha256, hashUpToBytes }: { readonly sha256: string; readonly hashUpToBytes: number },
+  { sha256, hashUpToBytes }: { readonly sha256: readonly string[]; readonly hashUpToBytes: number },
   signal: AbortSignal,
 ): Promise<'content' | 'size' | undefined> {
   const list = await readFileList(directory, sha256);

@@ -3,6 +3,7 @@
  * `catalogue.toml` and the user's `models.toml` (see `catalogue-source.ts`); the demo models are built in.
  */
 import type { ModelContents } from '../../providers/provider.ts';
+import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { PROVIDER_OF_MODEL_KIND, type ModelKind, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 
 export interface CatalogueFile {
@@ -21,15 +22,25 @@ export interface Archive {
   readonly unpackedBytes?: number | undefined;
 }
 
-export interface Download {
-  readonly kind: 'url';
-  readonly url: string;
-  /** Hexadecimal. */
+/** One content of a file. `sha256`: hexadecimal; empty if it was accepted before its download. */
+export interface FileVersion {
   readonly sha256: string;
   readonly sizeBytes: number;
+}
+
+export interface Download extends FileVersion {
+  readonly kind: 'url';
+  readonly url: string;
   /** `owner/repo`, if the file is on the Hugging Face Hub. */
   readonly repo?: string;
+  /** Set for a rolling source, whose file the publisher may replace: other versions that are accepted. */
+  readonly others?: readonly FileVersion[] | undefined;
 }
+
+export const versionsOf = ({ sha256, sizeBytes, others = [] }: Omit<Download, 'kind' | 'url'>): readonly FileVersion[] => [
+  { sha256: sha256.toLowerCase(), sizeBytes },
+  ...others,
+];
 
 export interface CatalogueEntry {
   readonly id: string;
@@ -74,6 +85,8 @@ export interface Catalogue {
   has(id: string): boolean;
   keys(): Iterable<string>;
   values(): Iterable<CatalogueEntry>;
+  /** Mistakes in `models.toml` that concern this model; an earlier version of its entry may still be in force. */
+  problemsOf?(id: string): readonly SpecProblem[];
 }
 
 const DEMO_FACTS = {
@@ -115,6 +128,9 @@ export function downloadBytes({ files }: Pick<CatalogueEntry, 'files'>): number 
   const sizes = files.flatMap(({ from }) => (from.kind === 'url' ? [from.sizeBytes] : []));
   return sizes.length === 0 ? undefined : sizes.reduce((sum, size) => sum + size, 0);
 }
+
+export const explainMistakes = (id: string, problems: readonly SpecProblem[]): string =>
+  `"models.toml" has a mistake that concerns "${id}": ${problems.map((problem) => formatProblem(problem)).join('; ')}`;
 
 /** Undefined if the model can be used. */
 export function whyNotSelectable({ id, selectable, reason }: CatalogueEntry): string | undefined {

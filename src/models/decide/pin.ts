@@ -19,6 +19,8 @@ const PinnedFile = z.object({
   path: StorePath,
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0),
+  /** Set for a rolling source: other versions that are accepted. */
+  others: z.array(z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), sizeBytes: z.int().min(0) })).optional(),
   from: z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('hub'), repo: z.string(), commit: z.string(), path: z.string() }),
     /** `repo`: `owner/repo`, if the address is on the Hub. */

@@ -18,7 +18,11 @@ export class Failed extends Error {
 
 export type DiskRoom = ReturnType<typeof createDiskRoom>;
 
-const MARGIN_BYTES = 256 * 2 ** 20;
+/**
+ * Stays free for logs and other programs: a full disk stops more than one download. A share of disks below 5 GiB, so
+ * that a small volume can hold a model at all.
+ */
+const RESERVE = { mostBytes: 256 * 2 ** 20, share: 0.05 } as const;
 
 type Reservation = Readonly<{ device: number; missing: () => number }>;
 
@@ -33,10 +37,12 @@ export function createDiskRoom() {
       // No await from here on: two downloads must not get the same space.
       const others = [...reservations].filter((other) => other.device === device);
       const othersBytes = others.reduce((sum, other) => sum + other.missing(), 0);
-      const neededBytes = missing() + MARGIN_BYTES;
-      if (freeBytes - othersBytes < neededBytes) {
+      const reserveBytes = Math.floor(Math.min(RESERVE.mostBytes, RESERVE.share * disk.blocks * disk.bsize));
+      const missingBytes = missing();
+      if (freeBytes - othersBytes < missingBytes + reserveBytes) {
         const taken = othersBytes === 0 ? '' : `, of which other downloads need ${othersBytes}`;
-        const problem = `The disk of "${directory}" has ${freeBytes} free bytes${taken}, but ${neededBytes} are needed`;
+        const needed = `${missingBytes} are needed for the download, and ${reserveBytes} stay free for other programs`;
+        const problem = `The disk of "${directory}" has ${freeBytes} free bytes${taken}, but ${needed}`;
         return fail('stalled', 'DiskFull', `${problem}; free disk space, or move the model store with "SVC_MODELS_DIR"`);
       }
       const own: Reservation = { device, missing };

@@ -2,12 +2,12 @@
 import { mkdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ok, type Result } from '../../schema/words/failure.ts';
-import type { ArchiveFormat, CatalogueFile, Download } from '../catalogue/catalogue.ts';
+import { versionsOf, type ArchiveFormat, type CatalogueFile, type Download, type FileVersion } from '../catalogue/catalogue.ts';
 import { leastUnpackedBytes } from '../decide/judge-member.ts';
 import { failUnlessWritable, createDiskRoom, type DiskRoom } from './disk-room.ts';
 import { fetchFile, verifyFile, type FetchOptions, type FileToFetch } from './fetch-file.ts';
 import { hiddenPath, placeDirectory } from './place-file.ts';
-import { isFileWith } from './verify-hash.ts';
+import { versionOfFile } from './verify-hash.ts';
 
 interface ArchiveJob {
   readonly file: CatalogueFile;
@@ -34,17 +34,19 @@ export async function fetchArchive(options: FetchOptions, { file, target }: File
   if (!fetched.ok) return fetched;
   // Another program may have unpacked it meanwhile, or removed the archive before this one opened it.
   if ((await verifyFile(target, file, signal)) !== undefined) return ok(undefined);
-  const unpacked = await unpack(options, job, signal);
+  const version = fetched.value ?? (await versionOfFile(job.archive, versionsOf(from), signal));
+  const unpacked = await unpack(options, { ...job, from: { ...from, ...version } }, signal);
   if (!unpacked.ok && (await verifyFile(target, file, signal)) !== undefined) return ok(undefined);
   // An unusable archive would be refused again; one that only lacked disk space is kept.
   if (unpacked.ok || unpacked.failure.reason === 'ModelUnusable') await rm(job.archive, { force: true });
   return unpacked;
 }
 
-async function ensureArchive(options: FetchOptions, job: ArchiveJob, signal: AbortSignal): Promise<Result<void>> {
+async function ensureArchive(options: FetchOptions, job: ArchiveJob, signal: AbortSignal): Promise<Result<FileVersion | undefined>> {
   const { archive, from, file, target, room } = job;
   // Nothing is unpacked from an archive whose checksum was not compared, whatever its size.
-  if (await isFileWith(archive, from, signal)) return ok(undefined);
+  const present = await versionOfFile(archive, versionsOf(from), signal);
+  if (present !== undefined) return ok(present);
   const directory = path.dirname(target);
   const there = await stat(`${archive}.${options.writer}.part`).catch(() => undefined);
   // A part is a sparse file.

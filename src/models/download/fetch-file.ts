@@ -4,13 +4,13 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ok, fail, type Result } from '../../schema/words/failure.ts';
 import { verifyUnpacked } from '../archive/file-list.ts';
-import type { CatalogueFile, Download } from '../catalogue/catalogue.ts';
+import { versionsOf, type CatalogueFile, type Download, type FileVersion } from '../catalogue/catalogue.ts';
 import { failUnlessWritable, storageFailure } from './disk-room.ts';
 import { loadDemoToolbox, type ModelSources } from '../model-sources.ts';
 import type { PullLimits, PullFile } from './pull-file.ts';
 import type { Progress } from '../../reconciler/ports.ts';
 import { createPartFiles, type PartFiles } from './take-over-part.ts';
-import { isFileWith } from './verify-hash.ts';
+import { versionOfFile } from './verify-hash.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 
@@ -20,7 +20,7 @@ export interface FetchOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly pace?: Pace;
   readonly limits?: PullLimits;
-  readonly sources?: Pick<ModelSources, 'hub'>;
+  readonly sources?: Pick<ModelSources, 'hub' | 'acceptedFiles'>;
 }
 
 export interface Pace {
@@ -47,7 +47,12 @@ const PACE: Pace = { pollMs: 2000, retryMs: 1000 };
 /** Attempts of one connection in a row without new data. */
 const MAX_FRUITLESS_ATTEMPTS = 6;
 
-export async function fetchFile(options: FetchOptions, fetched: FileToFetch, signal: AbortSignal): Promise<Result<void>> {
+/** Resolves to the version that was downloaded; undefined if nothing had to be. */
+export async function fetchFile(
+  options: FetchOptions,
+  fetched: FileToFetch,
+  signal: AbortSignal,
+): Promise<Result<FileVersion | undefined>> {
   const { writer, onProgress, pace = PACE, limits, sources } = options;
   const { file, target } = fetched;
   await failUnlessWritable(path.dirname(target));
@@ -63,9 +68,13 @@ export async function fetchFile(options: FetchOptions, fetched: FileToFetch, sig
     const to = { target, part: parts.own, onProgress, patience, ...(limits === undefined ? {} : { limits }) };
     // Imported with the first download, because undici is large.
     const { pullFile } = await import('./pull-file.ts');
-    const done = await pullFile({ ...file.from, ...to, ...(await hubFacts(file.from, sources?.hub)) }, signal);
+    let version: FileVersion | undefined;
+    const onVersion = (sent: FileVersion): void => void (version = sent);
+    const done = await pullFile({ ...file.from, ...to, onVersion, ...(await hubFacts(file.from, sources?.hub)) }, signal);
     isThere = done.ok;
-    return done;
+    if (!done.ok) return done;
+    if (version !== undefined && file.from.sha256 === '') await sources?.acceptedFiles?.record({ url: file.from.url, ...version });
+    return ok(version);
   } finally {
     await (isThere ? parts.clear() : parts.release()).catch(() => undefined);
   }
@@ -104,7 +113,7 @@ export function targetOf(root: string, id: ModelId, file: CatalogueFile): Result
 }
 
 /** Takes only a moment and replaces the file atomically, so there is nothing to coordinate. */
-async function generate({ path: file }: CatalogueFile, target: string): Promise<Result<void>> {
+async function generate({ path: file }: CatalogueFile, target: string): Promise<Result<undefined>> {
   try {
     await (await loadDemoToolbox()).writeDemoFile(file, target);
     return ok(undefined);
@@ -124,15 +133,17 @@ const HASH_UP_TO_BYTES = 2 * 2 ** 30;
 /** Undefined if the file is missing or differs. For an archive, `file` is the directory of its files. */
 export async function verifyFile(file: string, expected: CatalogueFile, signal: AbortSignal): Promise<'content' | 'size' | undefined> {
   const { from, archive } = expected;
-  if (archive !== undefined && from.kind === 'url')
-    return await verifyUnpacked(file, { sha256: from.sha256, hashUpToBytes: HASH_UP_TO_BYTES }, signal);
+  if (archive !== undefined && from.kind === 'url') {
+    const sha256 = versionsOf(from).map((version) => version.sha256);
+    return await verifyUnpacked(file, { sha256, hashUpToBytes: HASH_UP_TO_BYTES }, signal);
+  }
   const facts = await stat(file).catch(() => undefined);
   if (facts?.isFile() !== true) return undefined;
   if (from.kind === 'generated') {
     const { encodeDemoFile } = await loadDemoToolbox();
     return Buffer.compare(encodeDemoFile(expected.path), await readFile(file)) === 0 ? 'content' : undefined;
   }
-  if (facts.size !== from.sizeBytes) return undefined;
-  if (facts.size > HASH_UP_TO_BYTES) return 'size';
-  return (await isFileWith(file, from, signal)) ? 'content' : undefined;
+  const ofSize = versionsOf(from).filter(({ sizeBytes }) => sizeBytes === facts.size);
+  if (ofSize.length > 0 && facts.size > HASH_UP_TO_BYTES) return 'size';
+  return (await versionOfFile(file, ofSize, signal)) === undefined ? undefined : 'content';
 }

@@ -17,7 +17,7 @@ import { suggestModels } from '../decide/parse-model-name.ts';
 import { storageFailure, failUnlessWritable } from './disk-room.ts';
 import { createModelReader } from '../read-model.ts';
 import { takeBytes } from './place-file.ts';
-import { isFileWith } from './verify-hash.ts';
+import { versionOfFile } from './verify-hash.ts';
 
 export interface FetchModel extends FetchOptions {
   readonly root: string;
@@ -51,7 +51,7 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
     if (!resolved.ok) return resolved;
     if (resolved.value !== undefined) {
       const fetched = await fetchEntry(options, resolved.value, 'missing or damaged', signal);
-      return listed === undefined ? fetched : explainGone(listed, fetched);
+      return listed === undefined ? fetched : explainEntry(listed, fetched, sources?.acceptedFiles !== undefined);
     }
     const model = await readModel(options, id);
     return model.ok ? ok({ ...model.value, fetched: false, verified: 'header' }) : model;
@@ -61,8 +61,18 @@ export async function fetchModel(options: FetchModel, signal: AbortSignal): Prom
   }
 }
 
-function explainGone<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>): Result<T> {
-  if (fetched.ok || fetched.failure.reason !== 'ModelMissing') return fetched;
+/** Completes what a download has found out by what the user can do about it. */
+function explainEntry<T>({ id, isOwn, files }: CatalogueEntry, fetched: Result<T>, canAccept: boolean): Result<T> {
+  if (fetched.ok) return fetched;
+  const { reason, message } = fetched.failure;
+  if (reason === 'ModelHashMismatch' && files.some(({ from }) => from.kind === 'url' && from.others !== undefined)) {
+    const correct = isOwn === true ? 'correct the entry in "models.toml"' : 'update the catalogue ("svcctl catalogue update")';
+    const accept = canAccept
+      ? `accept the file with "svcctl model pull ${id} --accept-new"`
+      : 'add the file to "models.toml" with "override = true"';
+    return fail('stalled', reason, `${message}; ${correct}, or, if you trust it, ${accept}`);
+  }
+  if (reason !== 'ModelMissing') return fetched;
   const repo = files.flatMap(({ from }) => (from.kind === 'url' ? (from.repo ?? []) : []))[0];
   const name = repo === undefined ? 'another model' : `the model "hf:${repo}"`;
   const advice = isOwn === true ? 'correct its entry in "models.toml"' : `use ${name} instead`;
@@ -166,7 +176,7 @@ async function takeFrom(source: string, { target, options }: FileOfEntry, from: 
   try {
     await rm(part, { force: true });
     const taken = await takeBytes(source, part, sizeBytes);
-    if (typeof taken !== 'string' || !(await isFileWith(part, from, signal))) return false;
+    if (typeof taken !== 'string' || (await versionOfFile(part, [from], signal)) === undefined) return false;
     await rename(part, target);
     return true;
   } finally {

@@ -4,7 +4,11 @@
  */
 import type { Readable } from 'node:stream';
 import { request, Agent, EnvHttpProxyAgent, type Dispatcher, type buildConnector } from 'undici';
+import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import type { FileVersion } from '../catalogue/catalogue.ts';
+import { explainRefusal } from '../decide/explain-refusal.ts';
+import { hubHash } from './decide/judge-response.ts';
 
 export interface Bearer {
   /** Scheme, host and port that may see the token. */
@@ -75,4 +79,25 @@ export function connectTo(url: string, silenceMs: number, connect?: buildConnect
   const isLocal = /^(localhost|127\.[0-9.]+|\[::1\])$/.test(new URL(url).hostname);
   const dispatcher = isLocal ? new Agent(options) : new EnvHttpProxyAgent(options);
   return Object.assign(dispatcher, { [Symbol.asyncDispose]: async () => await dispatcher.destroy().catch(() => undefined) });
+}
+
+const SILENCE_MS = 30_000;
+
+/** Asks about a file without downloading it. `sha256` is empty if the server does not state it: only the Hub does. */
+export async function askSource(url: string, bearer: Bearer | undefined, signal: AbortSignal): Promise<Result<FileVersion>> {
+  await using dispatcher = connectTo(url, SILENCE_MS);
+  try {
+    const opened = await openUrl({ url, dispatcher, bearer, headers: { range: 'bytes=0-0' } }, signal);
+    if (!opened.ok) return opened;
+    const { status, headers, firstHeaders, body } = opened.value;
+    discard(body);
+    if (status !== 200 && status !== 206) return { ok: false, failure: explainRefusal(opened.value).failure };
+    const range = /\/([0-9]+)$/.exec(String(headers['content-range'] ?? ''))?.[1];
+    const sizeBytes = Number(status === 206 ? range : headers['content-length']);
+    if (Number.isSafeInteger(sizeBytes) && sizeBytes > 0) return ok({ sizeBytes, sha256: hubHash(firstHeaders) ?? '' });
+    return fail('stalled', 'ModelSourceRefused', `The server of "${url}" does not state the size of the file; use another address`);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return fail('retry', 'ModelPullFailed', `The address "${url}" cannot be read: ${messageOf(error) || codeOf(error)}; check it`);
+  }
 }

@@ -4,6 +4,8 @@ import path from 'node:path';
 import type { Progress } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { versionsOf, type FileVersion } from '../catalogue/catalogue.ts';
+import { otherFile, type StatedFile } from './decide/judge-response.ts';
 import { FAST_BYTES_PER_SECOND, addSample, bytesPerSecond, type RateSample } from './decide/transfer-pace.ts';
 import { createDiskRoom, storageFailure, type DiskRoom } from './disk-room.ts';
 import { placeFile } from './place-file.ts';
@@ -30,6 +32,8 @@ export interface PullFile extends TransferSource {
   readonly silenceMs?: number;
   readonly patience?: Transfer['patience'];
   readonly limits?: PullLimits;
+  /** Called once the file is in place, with the version that the server sent. */
+  readonly onVersion?: ((version: FileVersion) => void) | undefined;
 }
 
 type Pull = PullFile & Required<Pick<PullFile, 'part' | 'limits' | 'patience' | 'silenceMs'>>;
@@ -44,12 +48,11 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
   const pull: Pull = { ...defaults, ...file, limits };
   try {
     await mkdir(path.dirname(file.target), { recursive: true });
-    const resumed = await attempt(pull, 'resume', signal);
-    const triesAgain = resumed.kind === 'restart' || (resumed.kind === 'mismatch' && !resumed.inOnePiece);
-    if (!triesAgain) return await resultOf(pull, resumed);
-    // A false range or a file that changed meanwhile cannot harm a download in one piece.
-    const again = await attempt({ ...pull, limits: { ...limits, connections: 1 } }, 'fresh', signal);
-    return await resultOf(pull, again);
+    const asked = await attemptTwice(pull, signal);
+    const sent = asked.kind === 'other-file' ? acceptedVersion(asked.stated, file) : undefined;
+    if (sent === undefined) return await resultOf(pull, asked);
+    const other = { ...pull, ...sent };
+    return await resultOf(other, await attemptTwice(other, signal));
   } catch (error) {
     if (signal.aborted) return fail('retry', 'Aborted', `The download of "${file.url}" was interrupted; ${RESUMES}`);
     if (/^E[A-Z]+$/.test(codeOf(error))) return { ok: false, failure: storageFailure(path.dirname(file.target), error) };
@@ -57,7 +60,25 @@ export async function pullFile(file: PullFile, signal: AbortSignal): Promise<Res
   }
 }
 
-type AttemptEnd = TransferEnd | { readonly kind: 'mismatch'; readonly digest: string; readonly inOnePiece: boolean };
+/** Undefined if nobody has accepted what the server has. */
+function acceptedVersion(stated: StatedFile, file: PullFile): FileVersion | undefined {
+  return versionsOf(file).find(
+    ({ sha256, sizeBytes }) => stated.sizeBytes === sizeBytes && (stated.sha256 ?? sha256) === sha256 && sha256 !== file.sha256,
+  );
+}
+
+async function attemptTwice(pull: Pull, signal: AbortSignal): Promise<AttemptEnd> {
+  // Nothing would notice that a part is of another file.
+  const first = await attempt(pull, pull.sha256 === '' ? 'fresh' : 'resume', signal);
+  const triesAgain = first.kind === 'restart' || (first.kind === 'mismatch' && !first.inOnePiece);
+  // A false range or a file that changed meanwhile cannot harm a download in one piece.
+  return triesAgain ? await attempt({ ...pull, limits: { ...pull.limits, connections: 1 } }, 'fresh', signal) : first;
+}
+
+type AttemptEnd =
+  | Exclude<TransferEnd, { readonly kind: 'complete' }>
+  | { readonly kind: 'complete'; readonly digest: string }
+  | { readonly kind: 'mismatch'; readonly digest: string; readonly inOnePiece: boolean };
 
 async function attempt(pull: Pull, how: 'resume' | 'fresh', signal: AbortSignal): Promise<AttemptEnd> {
   await using blocks = await openPart(pull.part, pull, how === 'fresh');
@@ -69,10 +90,11 @@ async function attempt(pull: Pull, how: 'resume' | 'fresh', signal: AbortSignal)
   const end = await runTransfer(transferOf(pull, blocks, hash), signal);
   if (end.kind !== 'complete') return end;
   const digest = hash.digest();
-  if (digest !== pull.sha256.toLowerCase())
+  const isAccepted = versionsOf(pull).some(({ sha256, sizeBytes }) => sha256 === digest && sizeBytes === pull.sizeBytes);
+  if (pull.sha256 !== '' && !isAccepted)
     return { kind: 'mismatch', digest, inOnePiece: how === 'fresh' || (had === 0 && pull.limits.connections === 1) };
   await blocks.handle.sync();
-  return end;
+  return { kind: 'complete', digest };
 }
 
 function transferOf(pull: Pull, blocks: PartBlocks, hash: Transfer['hash']): Transfer {
@@ -111,14 +133,18 @@ async function resultOf(pull: Pull, end: AttemptEnd): Promise<Result<void>> {
   switch (end.kind) {
     case 'complete':
       await placeFile(part, target);
+      pull.onVersion?.({ sha256: end.digest, sizeBytes: pull.sizeBytes });
       return ok(undefined);
     case 'failed':
       return { ok: false, failure: end.failure };
     case 'restart':
       await removePart(part);
       return fail('retry', 'ModelPullFailed', `${end.message}; the next attempt starts from the beginning`);
+    case 'other-file':
+      return fail('stalled', 'ModelHashMismatch', end.message);
     case 'mismatch': {
       await removePart(part);
+      if (pull.others !== undefined) return fail('stalled', 'ModelHashMismatch', otherFile({ sha256: end.digest }, { ...pull, from: 0 }));
       const problem = `The download of "${url}" was deleted because its SHA-256 is "${end.digest}", not "${sha256}"`;
       return fail('stalled', 'ModelHashMismatch', `${problem}: the file was altered, or the catalogue is out of date`);
     }

@@ -3,6 +3,7 @@ import { on } from 'node:events';
 import type { Readable } from 'node:stream';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import type { FileVersion } from '../catalogue/catalogue.ts';
 import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { Failure } from '../../schema/words/failure.ts';
 import type { ExpectedBytes } from './decide/judge-response.ts';
@@ -16,6 +17,7 @@ export interface TransferSource extends Omit<ExpectedBytes, 'from' | 'etag'> {
   readonly bearer?: Bearer | undefined;
   /** Set for a server with the API of the Hugging Face Hub. */
   readonly hub?: { readonly page: string; readonly repo: string } | undefined;
+  readonly others?: readonly FileVersion[] | undefined;
 }
 
 export interface Transfer {

@@ -22,7 +22,8 @@ export type TransferEnd =
   | { readonly kind: 'complete' }
   | { readonly kind: 'failed'; readonly failure: Failure }
   /** The part cannot be resumed: the file changed, or the server does not send the rest of it. */
-  | { readonly kind: 'restart'; readonly message: string };
+  | { readonly kind: 'restart'; readonly message: string }
+  | Extract<ResponseVerdict, { readonly kind: 'other-file' }>;
 
 type Ended = Exclude<TransferEnd, { readonly kind: 'complete' }>;
 
@@ -190,9 +191,8 @@ function endOf(verdict: Exclude<ResponseVerdict, { readonly kind: 'accept' }>, o
   switch (verdict.kind) {
     case 'broken':
     case 'restart':
-      return verdict;
     case 'other-file':
-      return { kind: 'failed', failure: { kind: 'stalled', reason: 'ModelHashMismatch', message: verdict.message } };
+      return verdict;
     case 'refused': {
       // The response of a storage server behind the Hub says nothing about the repository.
       const ofHub = hub !== undefined && opened.headers === opened.firstHeaders ? { hub: { ...hub, sentToken: opened.sentToken } } : {};
@@ -216,7 +216,8 @@ function takenOver({ url }: TransferSource): Failure {
   return { kind: 'retry', reason: 'ModelPullFailed', message: `${problem}; the next attempt looks for the result` };
 }
 
-const UNREACHABLE = /^(?:ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|UND_ERR_CONNECT_TIMEOUT)$/;
+const UNREACHABLE =
+  /^(?:ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETDOWN|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT)$/;
 
 /** Without a network, patience would only delay the message; the plan tries again. */
 function broke({ transfer, hasAnswered }: Shared, error: unknown): Ended | Broken {

@@ -6,6 +6,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import type { FileVersion } from '../catalogue/catalogue.ts';
 import { BLOCK_BYTES } from './decide/part-journal.ts';
 import type { PartBlocks } from './resume-part.ts';
 
@@ -69,12 +70,11 @@ export async function hashFile(file: string, signal: AbortSignal): Promise<Hash>
   return hash;
 }
 
-export async function isFileWith(
-  file: string,
-  { sizeBytes, sha256 }: { readonly sizeBytes: number; readonly sha256: string },
-  signal: AbortSignal,
-): Promise<boolean> {
+/** Undefined if the file is none of these versions, or does not exist. */
+export async function versionOfFile(file: string, versions: readonly FileVersion[], signal: AbortSignal): Promise<FileVersion | undefined> {
   const facts = await stat(file).catch(() => undefined);
-  if (facts?.isFile() !== true || facts.size !== sizeBytes) return false;
-  return (await hashFile(file, signal)).digest('hex') === sha256.toLowerCase();
+  const ofSize = facts?.isFile() === true ? versions.filter(({ sizeBytes }) => sizeBytes === facts.size) : [];
+  if (ofSize.length === 0) return undefined;
+  const digest = (await hashFile(file, signal)).digest('hex');
+  return ofSize.find(({ sha256 }) => sha256.toLowerCase() === digest);
 }

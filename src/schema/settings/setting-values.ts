@@ -1,5 +1,6 @@
 /** The kinds of values that settings have, as texts of the environment are parsed to them. */
 import { z } from 'zod';
+import { PUBLIC_KEY } from '../words/name-rules.ts';
 import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
@@ -40,6 +41,7 @@ export const WorkerCount = z
 /** Longer and larger ones are mistakes in the unit. */
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
+export const PublicKey = z.string().regex(PUBLIC_KEY, 'Use the line between BEGIN and END of a PEM file with an ed25519 public key');
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');

@@ -17,6 +17,7 @@ import {
   PodUser,
   PortRange,
   ProxyAddresses,
+  PublicKey,
   SizeBytes,
   TimeZone,
   WorkerCount,
@@ -105,6 +106,13 @@ export const SettingsSchema = z.strictObject({
   SVC_PULL_BANDWIDTH: SizeBytes.optional().describe(
     'Bytes per second for all downloads of models together, such as `50Mi`. Default: no limit',
   ),
+  SVC_CATALOGUE_KEY: PublicKey.optional().describe(
+    'Public key (ed25519, base64 of the SubjectPublicKeyInfo) of whoever signs the catalogues that `svcctl catalogue update` may store. Default: none, so no catalogue but the shipped one is used',
+  ),
+  SVC_CATALOGUE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Where `svcctl catalogue update` looks for a catalogue without `--from`. Default: nowhere'),
   SVC_ACCEPTED_LICENSES: LicenseNames.describe(
     'Comma-separated licences that restrict the use of a model, such as `llama3.2,gemma`, and that you accept. Others have to be accepted with `svcctl model pull --accept-license`',
   ),

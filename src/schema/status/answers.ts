@@ -239,7 +239,12 @@ export const Pulls = z.object({
   ),
 });
 
-export const PullRequested = z.object({ id: z.string() });
+export const PullRequested = z.object({
+  id: z.string(),
+  accepted: z
+    .array(z.object({ url: z.string(), size_bytes: z.number() }))
+    .describe('Files that are accepted from now on although the catalogue does not list them'),
+});
 
 export const ProviderEntry = z.object({
   kind: z.string(),

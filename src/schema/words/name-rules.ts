@@ -46,3 +46,6 @@ export function modelIdProblem(id: string): string | undefined {
  */
 export const SLOT_VERSIONS = ['v1alpha1', 'v1beta1'] as const;
 export type SlotVersion = (typeof SLOT_VERSIONS)[number];
+
+/** SubjectPublicKeyInfo of an ed25519 key in base64: the one line of a PEM file with such a key. */
+export const PUBLIC_KEY = /^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$/;

@@ -1,3 +1,4 @@
+import { ModelId } from '../../../src/schema/words/names.ts';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -73,6 +74,21 @@ describe('GET /api/events', () => {
     expect(text).toContain('event: progress\ndata: {"slot":"primary","progress":null}\n\n');
     expect(text).not.toContain('embed');
     while (world.feed.reportProgress(primary, undefined) > 0) await sleep(5);
+  });
+
+  test('reports how far downloads are, and that they have ended or failed', async () => {
+    const [id, progress] = [ModelId.parse('bge-m3'), { what: 'bge-m3-q8_0.gguf', doneBytes: 5, totalBytes: 10 }];
+    world.pulls = [{ id, progress, failure: undefined }];
+    const reading = listen('/api/events', (text) => text.includes('"failed":true'));
+    await connected();
+    await sleep(1200);
+    const failure = { kind: 'retry', reason: 'ModelPullFailed', message: 'getaddrinfo ENOTFOUND hub.invalid' } as const;
+    world.pulls = [{ id, progress: undefined, failure }];
+    const text = await reading;
+    world.pulls = [];
+    expect(text).toMatch(/\n\nevent: pulls\ndata: \{"pulls":\[\{.*"done_bytes":5,.*"model":"bge-m3".*\}\]\}\n\n/);
+    expect(text).toContain('"message":"getaddrinfo ENOTFOUND hub.invalid"');
+    expect(text.match(/event: pulls/g)).toHaveLength(2);
   });
 
   test('reports dropped entries and continues with the oldest retained one', async () => {

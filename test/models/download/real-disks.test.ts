@@ -85,11 +85,16 @@ describeWithMounts('a store on a small disk', () => {
     expect(await pull(storeAt(disk.path))).toMatchObject({ ok: false, failure: { reason: 'DiskFull' } });
     await rm(filler);
     const message = expect.stringMatching(
-      /^The disk of ".*" has \d+ free bytes, but \d+ are needed; free disk space, or move the model store with "SVC_MODELS_DIR"$/,
+      /^The disk of ".*" has \d+ free bytes, but \d+ are needed for the download, and 1258291 stay free for other programs; free disk space, or move the model store with "SVC_MODELS_DIR"$/,
     );
     expect(await pull(storeAt(disk.path, createDiskRoom()))).toMatchObject({ ok: false, failure: { reason: 'DiskFull', message } });
     expect(hub.sentBytes()).toBe(0);
     expect(await kindOf(storeAt(disk.path), OLD)).toBe('present');
+  });
+
+  test('holds a model if a twentieth of the disk stays free', async () => {
+    disk.resize(56);
+    expect(await pull(storeAt(disk.path, createDiskRoom()))).toEqual({ ok: true, value: undefined });
   });
 
   test('that is read-only fails with what to do, and its models are there', async () => {
@@ -118,6 +123,7 @@ describeWithMounts('a store on a small disk', () => {
         const { pins } = storeAt(disk.path).sources;
         return importModel({ root: disk.path, pins, formats: MODEL_FORMATS, onFile: () => {} }, model, signal);
       };
+      await writeFile(path.join(disk.path, 'filler'), Buffer.alloc(23 * MIB));
       expect(await take()).toMatchObject({ ok: false, failure: { kind: 'stalled', reason: 'DiskFull' } });
       expect((await readdir(disk.path, { recursive: true })).filter((name) => name.includes('.gguf') && name !== OLD)).toEqual([]);
       disk.resize(600);

@@ -8,18 +8,22 @@ import { answerOf, progressFacts, isoTime } from './slot-view.ts';
 import { Cluster, RequestEntries } from '../../../schema/status/resource-answers.ts';
 import type { ClusterListing, PodListing } from '../../../schema/status/cluster-listing.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 import type { Device, HostFacts } from '../../../schema/status/hardware.ts';
 import type { RecordedRequest } from '../request-record.ts';
 
 /**
- * A download that slots wait for is listed once for each of them, a failed one of an image until its next attempt, and
- * any other one by itself. Pure.
+ * A download that slots wait for is listed once for each of them, a failed one until its next attempt, and any other
+ * one by itself. Pure.
  */
 export function viewPulls(board: BoardView, pulls: readonly PullListing[]): Immutable<z.output<typeof answers.Pulls>> {
   const ofSlots = [...board.slots.values()].flatMap(({ name, spec, status: { progress, conditions } }) => {
-    const failed = conditions.find(({ reason }) => reason === 'ImagePullFailed');
-    if (progress === undefined)
-      return failed ? [{ slot: name, model: undefined, failed: true, message: failed.message, ...progressFacts(NOTHING) }] : [];
+    const failed = conditions.find(({ reason }) => PULL_FAILURES.has(reason));
+    if (progress === undefined) {
+      const id = failed?.reason === 'ImagePullFailed' ? undefined : spec?.model.default;
+      if (failed === undefined || pulls.some((each) => each.id === id)) return [];
+      return [{ slot: name, model: id, failed: true, message: failed.message, ...progressFacts(NOTHING) }];
+    }
     const pull = pulls.find(({ id, progress: own }) => id === spec?.model.default && own?.what === progress.what);
     return [{ slot: name, model: pull?.id, failed: false, message: '', ...progressFacts(progress) }];
   });
@@ -32,6 +36,15 @@ export function viewPulls(board: BoardView, pulls: readonly PullListing[]): Immu
   return answerOf(answers.Pulls, { pulls: [...ofSlots, ...others] });
 }
 
+/** Why a download for a slot has failed, until its next attempt. */
+const PULL_FAILURES: ReadonlySet<string> = new Set<Reason>([
+  'ImagePullFailed',
+  'ModelPullFailed',
+  'ModelHashMismatch',
+  'ModelSourceRefused',
+  'ModelGated',
+  'DiskFull',
+]);
 const NOTHING = { what: '', doneBytes: 0 };
 
 type Question = Readonly<{ slot?: string | undefined; limit: number }>;

@@ -11,7 +11,7 @@ import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
 import type { ModelId } from '../../../schema/words/names.ts';
-import { LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
+import { defined, LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
 import { PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
@@ -76,9 +76,9 @@ export function factsOfRecord(root: string, { pin, text }: ModelRecord): ModelFa
 export function pinOfEntry(id: ModelId, entry: CatalogueEntry): Pin | undefined {
   const files = entry.files.flatMap(({ path, from, archive }) => {
     if (from.kind !== 'url') return [];
-    const { url, repo, sizeBytes } = from;
+    const { url, repo, sizeBytes, others } = from;
     const source = { kind: 'url' as const, url, ...(repo === undefined ? {} : { repo }) };
-    return [{ path, sha256: from.sha256.toLowerCase(), sizeBytes, from: source, ...(archive === undefined ? {} : { archive }) }];
+    return [{ path, sha256: from.sha256.toLowerCase(), sizeBytes, from: source, ...defined({ archive, others: others && [...others] }) }];
   });
   if (files.length < entry.files.length) return undefined;
   const { provider, directory, license, licenseUrl, isGated = false } = entry;

@@ -8,6 +8,9 @@ const ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 /** Ids with these endings look like files in the store. */
 const FILE_ENDING = /\.(?:gguf|safetensors|bin|onnx|part|journal|toml)$/i;
 
+/** Whether a name could be the id of an entry. Others are files, names on the Hub, or models of a provider. */
+export const canBeId = (name: string): boolean => ID.test(name) && !FILE_ENDING.test(name);
+
 /** Parts of a path begin with a letter, a digit or "_", so none is hidden, "." or "..". */
 const PATH_RULE = 'Write a relative path of letters, digits and "._+-", without "..", whose parts do not begin with a dot';
 const PATH = /^[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*$/;
@@ -37,6 +40,9 @@ const PlainLine = z
 /** No file is larger, and estimates stay exact. */
 const MAX_FILE_BYTES = 2 ** 50;
 
+const FileSize = z.int().min(1).max(MAX_FILE_BYTES);
+const Sha256 = z.string().regex(/^[0-9a-fA-F]{64}$/, 'Write the 64 hexadecimal digits of the SHA-256');
+
 const CatalogueFile = z
   .strictObject({
     repo: z.string().regex(REPO, REPO_RULE).optional().describe('Repository on the Hugging Face Hub'),
@@ -60,17 +66,26 @@ const CatalogueFile = z
       .optional()
       .describe('Size in bytes of all files in the archive. Default: at most eight times the size of the archive, and 256 MiB'),
     path: StorePath.optional().describe('Where the file is kept in the store; only for images, below "image/models/"'),
-    size: z.int().min(1).max(MAX_FILE_BYTES).describe('Size in bytes'),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-fA-F]{64}$/, 'Write the 64 hexadecimal digits of the SHA-256')
-      .describe('SHA-256 of the file'),
+    size: FileSize.describe('Size in bytes'),
+    sha256: Sha256.describe('SHA-256 of the file'),
+    published: z.iso.date().optional().describe('Day on which the publisher put this file there, such as `2026-09-08`'),
+    earlier: z
+      .array(z.strictObject({ size: FileSize, sha256: Sha256, replaced: z.iso.date().optional() }))
+      .max(20)
+      .optional()
+      .describe('Files that were there before, newest first, with the day on which each was replaced. They are accepted too'),
   })
   .superRefine((file, context) => {
     const isHub = file.repo !== undefined && file.file !== undefined;
     const hasHubKey = file.repo !== undefined || file.file !== undefined || file.commit !== undefined;
     const isOne = file.url === undefined ? isHub : !hasHubKey;
     if (!isOne) context.addIssue({ code: 'custom', message: 'Say where the file is: set either "{repo}" and "{file}", or "{url}"' });
+    if (file.commit !== undefined && file.earlier !== undefined)
+      context.addIssue({
+        code: 'custom',
+        path: ['earlier'],
+        message: 'A commit has one version of the file; remove "{earlier}" or "{commit}"',
+      });
   });
 
 /** Servers of these providers load single files. */
@@ -134,7 +149,7 @@ export type CatalogueRecord = z.output<typeof CatalogueRecord>;
 export type CatalogueRecordFile = CatalogueRecord['files'][number];
 
 /** Only the outermost table, so that an invalid entry does not affect others. */
-export const CatalogueDocument = z.strictObject({ models: z.array(z.unknown()).max(500).default([]) });
+export const CatalogueDocument = z.strictObject({ published: z.iso.date().optional(), models: z.array(z.unknown()).max(500).default([]) });
 
 export const providerOf = ({ provider, kind }: Pick<CatalogueRecord, 'provider' | 'kind'>) => provider ?? PROVIDER_OF_MODEL_KIND[kind];
 

@@ -18,8 +18,10 @@ export type CatalogueRecords = ReadonlyMap<string, CatalogueRecord>;
 export interface ParsedCatalogue {
   readonly records: CatalogueRecords;
   readonly problems: readonly SpecProblem[];
-  /** Ids of refused entries; undefined if the text could not be parsed. */
-  readonly refused: ReadonlySet<string> | undefined;
+  /** Problems of refused entries by id; undefined if the text could not be parsed. */
+  readonly refused: ReadonlyMap<string, readonly SpecProblem[]> | undefined;
+  /** Day, such as `2026-11-26`. */
+  readonly published?: string | undefined;
 }
 
 /** `file` appears in problems. `shipped`: the shipped entries, if this is the user's catalogue. */
@@ -29,18 +31,21 @@ export function parseCatalogue(text: string, file: string, shipped: CatalogueRec
   const outer = checkDocument(CatalogueDocument, read.document, 'snake_case');
   if (!outer.ok) return { records: new Map(), problems: placeProblems(text, file, outer.problems), refused: undefined };
   const records = new Map<string, CatalogueRecord>();
-  const refused = new Set<string>();
+  const refused = new Map<string, number>();
   const problems: SpecProblem[] = [];
   for (const [index, written] of outer.value.models.entries()) {
     const checked = checkRecord(written, { records, shipped });
     if (checked.ok) records.set(checked.value.id, checked.value);
     else {
       const id = isTable(written) && typeof written['id'] === 'string' ? written['id'] : undefined;
-      if (id !== undefined && !records.has(id)) refused.add(id);
+      if (id !== undefined && !records.has(id)) refused.set(id, index);
       problems.push(...checked.problems.map((problem) => ({ ...problem, path: ['models', index, ...problem.path] })));
     }
   }
-  return { records, problems: placeProblems(text, file, problems), refused };
+  const placed = placeProblems(text, file, problems);
+  const ofEntry = (index: number): readonly SpecProblem[] => placed.filter(({ path }) => path[1] === index);
+  const { published } = outer.value;
+  return { records, problems: placed, refused: new Map([...refused].map(([id, index]) => [id, ofEntry(index)])), published };
 }
 
 /** Result for a file without a readable entry. */
@@ -136,21 +141,24 @@ const LICENSE_URLS: ReadonlyMap<string, string> = new Map([
 const pageOf = ({ repo, commit }: CatalogueRecordFile): readonly string[] =>
   repo === undefined ? [] : [`https://huggingface.co/${repo}${commit === undefined ? '' : `/tree/${commit}`}`];
 
-/** Different content gets a different directory: an edited entry is a new download, and servers keep open files. */
+/**
+ * Different content gets a different directory: an edited entry is a new download, and servers keep open files. The
+ * oldest version counts, so that a file which is accepted stays where it is when its publisher replaces it.
+ */
 function contentHash({ files }: CatalogueRecord): string {
   const hash = createHash('sha256');
-  for (const { sha256 } of files) hash.update(sha256.toLowerCase());
+  for (const { sha256, earlier } of files) hash.update((earlier?.at(-1)?.sha256 ?? sha256).toLowerCase());
   return hash.digest('hex').slice(0, 12);
 }
 
 function fileOf(file: CatalogueRecordFile, directory: string, hubUrl: EntryContext['hubUrl']): CatalogueFile {
-  const { repo, commit = 'main', url: address, size: sizeBytes, archive: format, unpackedSize } = file;
+  const { repo, commit, url: address, size: sizeBytes, archive: format, unpackedSize, earlier = [] } = file;
   const path = format === undefined ? (file.path ?? `${directory}/${nameOfFile(file)}`) : directory;
   const archive = format === undefined ? {} : { archive: { format, ...defined({ unpackedBytes: unpackedSize }) } };
-  const sha256 = file.sha256.toLowerCase();
-  if (repo === undefined || file.file === undefined)
-    return { path, from: { kind: 'url', url: address ?? '', sha256, sizeBytes }, ...archive };
-  return { path, from: { kind: 'url', url: hubUrl(repo, commit, file.file), sha256, sizeBytes, repo }, ...archive };
+  const others = earlier.map((version) => ({ sha256: version.sha256.toLowerCase(), sizeBytes: version.size }));
+  const content = { kind: 'url' as const, sha256: file.sha256.toLowerCase(), sizeBytes, ...(commit === undefined ? { others } : {}) };
+  if (repo === undefined || file.file === undefined) return { path, from: { ...content, url: address ?? '' }, ...archive };
+  return { path, from: { ...content, url: hubUrl(repo, commit ?? 'main', file.file), repo }, ...archive };
 }
 
 /** Contents in the terms of the GGUF provider. */

@@ -42,6 +42,11 @@ describe('downloads', () => {
       { conditions: [failed], progress: { what: reference, doneBytes: 0 } },
       [{ failed: false, message: '' }],
     ],
+    ...(['ModelPullFailed', 'ModelHashMismatch', 'DiskFull'] as const).map((reason): [string, Partial<BoardSlot['status']>, object[]] => [
+      `a model whose download failed with ${reason}`,
+      { conditions: [{ ...failed, reason }] },
+      [{ model: 'a.gguf', failed: true, message: failed.message }],
+    ]),
     ['nothing', {}, []],
   ])('list %s', (_what, status, expected) => {
     const listed = expected.map((each) => ({ slot: NAME, model: null, ...each }));

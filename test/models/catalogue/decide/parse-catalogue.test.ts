@@ -9,7 +9,11 @@ const GOOD = ENTRY.replace('"own"', '"good"');
 
 function read(text: string, shipped: CatalogueRecords = new Map()) {
   const { records, problems, refused } = parseCatalogue(text, 'models.toml', shipped);
-  return { ids: [...records.keys()], problems: problems.map((problem) => formatProblem(problem)), refused };
+  return {
+    ids: [...records.keys()],
+    problems: problems.map((problem) => formatProblem(problem)),
+    refused: refused && new Set(refused.keys()),
+  };
 }
 
 describe('parseCatalogue() of a right text', () => {
