@@ -5,7 +5,7 @@
 import path from 'node:path';
 import { nativeConfig } from './decide/native-config.ts';
 import { toPcm } from './decide/write-wav.ts';
-import type { Answer, ListenOrder, LoadOrder, Order, SpeakOrder } from './messages.ts';
+import { NO_NUMBERS, type Answer, type ListenOrder, type LoadOrder, type Order, type SpeakOrder } from './messages.ts';
 import { openSharedSound, type SharedSoundReader } from './shared-sound.ts';
 import { loadNative, type Native, type NativeListener, type NativeSpeaker } from './native.ts';
 
@@ -86,9 +86,11 @@ async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): 
     for (let at = 0; at < samples.length; at += SENT_SAMPLES)
       send({ kind: 'samples', pcm: toPcm(samples.subarray(at, at + SENT_SAMPLES)) });
   };
+  let broken = false;
   const onProgress = ({ samples }: { samples: Float32Array }): number => {
-    if (wanted()) pass(resampler?.resample(samples) ?? samples);
-    return wanted() ? 1 : 0;
+    broken ||= samples.some(Number.isNaN);
+    if (wanted() && !broken) pass(resampler?.resample(samples) ?? samples);
+    return wanted() && !broken ? 1 : 0;
   };
   const { text, speaker: sid, speed, sample } = order;
   const imitated =
@@ -96,6 +98,7 @@ async function speak(loaded: Loaded, order: SpeakOrder, wanted: () => boolean): 
       ? {}
       : { generationConfig: { sid, speed, referenceAudio: sample.samples, referenceSampleRate: sample.rate, referenceText: sample.text } };
   await speaker.generateAsync({ text, sid, speed, enableExternalBuffer: false, ...imitated, onProgress });
+  if (broken) return send({ kind: 'failed', message: NO_NUMBERS });
   if (resampler !== undefined) pass(resampler.flush(new Float32Array(0)));
   send({ kind: 'spoken' });
 }

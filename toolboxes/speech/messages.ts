@@ -49,6 +49,9 @@ export interface SpeakOrder {
 
 export type Order = LoadOrder | ListenOrder | SpeakOrder | { readonly kind: 'cancel' };
 
+/** The message of the answer `failed` when the samples of a text are no numbers. */
+export const NO_NUMBERS = 'the samples are no numbers';
+
 /** The engine does one thing at a time, so that answers need no number. */
 export type Answer =
   | { readonly kind: 'loaded' }

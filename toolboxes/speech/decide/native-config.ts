@@ -33,9 +33,10 @@ export function nativeConfig(engine: EngineConfig, options: ConfigOptions): obje
       },
     };
   }
-  const pronunciation =
-    engine.options['multilingual'] === 'yes' ? multilingual(engine.options['lexicon'] ?? '', options) : plain(engine, resolve);
-  const rules = engine.rules.map(resolve).join(',');
+  const isMultilingual = engine.options['multilingual'] === 'yes';
+  const pronunciation = isMultilingual ? multilingual(engine.options['lexicon'] ?? '', options) : plain(engine, resolve);
+  // Those of a model of several languages are for Chinese, and would make "三" of the "3" in an English sentence.
+  const rules = isMultilingual && language !== 'zh' ? '' : paths(engine.rules, resolve);
   return {
     model: { [engine.role]: { ...files, ...pronunciation }, numThreads: threads, provider: 'cpu', debug: 0 },
     maxNumSentences: 1,
