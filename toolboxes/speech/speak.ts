@@ -82,8 +82,8 @@ async function speakSentence(text: string, speaking: SentenceOptions, options: S
     written.catch(() => {});
   };
   try {
-    const { speaker, language, sample } = voice;
-    const order = { kind: 'speak', text, speaker, speed: speech.speed, language, rate, sample } as const;
+    const { speaker, mix, language, sample } = voice;
+    const order = { kind: 'speak', text, speaker, mix, speed: speech.speed, language, rate, sample } as const;
     await options.engine.speak(order, onSamples, options.signal);
   } catch (error) {
     const message = error instanceof Error ? error.message : '';

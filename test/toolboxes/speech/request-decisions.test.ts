@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { chooseVoice, type Voice } from '../../../toolboxes/speech/decide/choose-voice.ts';
+import { chooseLanguage, chooseVoice, type Voice } from '../../../toolboxes/speech/decide/choose-voice.ts';
 import { parseFlags } from '../../../toolboxes/speech/decide/parse-flags.ts';
 import { parseSpeech } from '../../../toolboxes/speech/decide/parse-speech.ts';
 import { parseTranscription, type ListenerAbilities } from '../../../toolboxes/speech/decide/parse-transcription.ts';
@@ -101,12 +101,22 @@ describe('parseTranscription()', () => {
       'stream',
     ],
     [english, [['language', 'Klingon language']], 400, 'request.invalid', 'language'],
-    [english, [['language', 'de']], 422, 'audio.language_unsupported', 'language'],
     [english, [verbose, ['timestamp_granularities[]', 'word']], 422, 'audio.timestamps_unsupported', 'timestamp_granularities'],
     [parakeet, [['timestamp_granularities[]', 'word']], 400, 'request.invalid', 'timestamp_granularities'],
     [parakeet, [verbose, ['timestamp_granularities[]', 'letter']], 400, 'request.invalid', 'timestamp_granularities'],
   ] as const)('%j refuses %j with %s %s', (abilities, fields, status, code, param) => {
     expect(parseTranscription(fields, 'transcribe', abilities)).toMatchObject({ ok: false, refusal: { status, code, param } });
+  });
+
+  test('a language that the model does not know is tried without it, and the client is told', () => {
+    for (const task of ['transcribe', 'translate'] as const)
+      expect(parseTranscription([['language', 'xx-YY']], task, whisper)).toMatchObject({
+        ok: true,
+        value: { language: undefined, note: expect.stringContaining('does not know the language "xx"') },
+      });
+    const known = parseTranscription([['language', 'de']], 'transcribe', whisper);
+    expect(known).toMatchObject({ ok: true, value: { language: 'de' } });
+    expect(known).not.toHaveProperty('value.note');
   });
 
   test('a translation needs a model that can translate', () => {
@@ -140,8 +150,20 @@ describe('parseSpeech()', () => {
     [{ input: 'a', speed: '1' }, 400, 'speed'],
     [{ input: 'a', stream_format: 'ws' }, 400, 'stream_format'],
     [{ input: 'a', voice: 3 }, 400, 'voice'],
+    [{ input: 'a', lang_code: 3 }, 400, 'lang_code'],
+    [{ input: 'a', lang_code: 'Klingon language' }, 400, 'lang_code'],
   ])('refuses %j with status %s', (body, status, param) => {
     expect(parse(body)).toMatchObject({ ok: false, refusal: { status, param } });
+  });
+
+  test.each([
+    ['a', 'en-us'],
+    ['b', 'en-gb'],
+    ['EN_GB', 'en-gb'],
+    ['de', 'de'],
+    ['', ''],
+  ])('the language "%s" is "%s"', (lang_code, language) => {
+    expect(parse({ input: 'a', lang_code })).toMatchObject({ ok: true, value: { language } });
   });
 
   test('says that ffmpeg is missing', () => {
@@ -195,6 +217,59 @@ describe('chooseVoice()', () => {
     });
   });
 
+  test.each([
+    [
+      'af_bella(2)+af_sky',
+      'en-us',
+      [
+        [1, 2],
+        [3, 1],
+      ],
+    ],
+    [
+      'bf_emma + af_sky(0.5)',
+      'en-gb',
+      [
+        [4, 1],
+        [3, 0.5],
+      ],
+    ],
+    [
+      'af_sky+af_bella+af_sky(2)',
+      'en-us',
+      [
+        [3, 3],
+        [1, 1],
+      ],
+    ],
+  ] as const)('a Kokoro mixes %s', (voice, language, weights) => {
+    const mix = weights.map(([speaker, weight]) => ({ speaker, weight }));
+    expect(chooseVoice({ voices: kokoro, clones: false, mixes: true }, { voice })).toEqual({
+      ok: true,
+      value: { speaker: 0, language, mix },
+    });
+  });
+
+  test.each([
+    ['af_bella(0)+af_sky', 'request.invalid', 'Set the weight of "af_bella" to a number above 0'],
+    ['af_bella(..)+af_sky', 'request.invalid', 'Set the weight of "af_bella" to a number above 0'],
+    ['af_bella(-1)+af_sky', 'audio.voice_unknown', 'Choose another voice than "af_bella(-1)+af_sky"'],
+    ['af_bella+bob', 'audio.voice_unknown', 'Choose another voice than "bob"'],
+  ])('a Kokoro refuses %s', (voice, code, message) => {
+    expect(chooseVoice({ voices: kokoro, clones: false, mixes: true }, { voice })).toMatchObject({
+      ok: false,
+      refusal: { status: 400, code, param: 'voice', message: expect.stringContaining(message) },
+    });
+  });
+
+  test('the parts of a mix are limited', () => {
+    const many = Array.from({ length: 9 }, (_, index) => ({ name: `v${index}`, language: '' }));
+    const voice = many.map(({ name }) => name).join('+');
+    expect(chooseVoice({ voices: many, clones: false, mixes: true }, { voice })).toMatchObject({
+      refusal: { code: 'request.invalid', message: 'Mix at most 8 voices' },
+    });
+  });
+
   test('keeps the message short, whatever the name and however many voices', () => {
     const many = Array.from({ length: 900 }, (_, index) => ({ name: `speaker_${index}`, language: '' }));
     const found = chooseVoice({ voices: many, clones: false }, { voice: 'x'.repeat(100_000) });
@@ -202,6 +277,19 @@ describe('chooseVoice()', () => {
     expect(found.refusal.message.length).toBeLessThan(1500);
     expect(found.refusal.message).toContain('and 840 more');
   });
+});
+
+test.each([
+  ['', 'fr', undefined],
+  ['en-gb', 'en-gb', undefined],
+  ['en', 'en-us', undefined],
+  ['fr', 'fr', undefined],
+  ['de', 'fr', 'does not know the language "de"'],
+])('a French voice with the language "%s" speaks %s', (wanted, language, note) => {
+  const voice = { speaker: 0, language: 'fr' };
+  expect(chooseLanguage(['en-us', 'en-gb', 'fr'], voice, wanted)).toEqual(
+    note === undefined ? { language } : { language, note: expect.stringContaining(note) },
+  );
 });
 
 describe('splitSentences()', () => {

@@ -15,6 +15,8 @@ export interface ModelFacts {
   readonly voices: readonly Voice[];
   /** It has no voices of its own, and imitates the one of a recording instead. */
   readonly clones: boolean;
+  /** Its voices are numbers that can be mixed. */
+  readonly mixes?: boolean;
   /** Seconds that the model processes at once. */
   readonly mostSeconds: number;
   /** The library returns an empty text, and no error, when the model fails. */
@@ -152,7 +154,7 @@ function describeCtc(facts: BundleFacts): Described {
 }
 
 /** The first letter of a voice of Kokoro is its language; espeak-ng knows the languages by these names. */
-const KOKORO_LANGUAGES: Readonly<Record<string, string>> = {
+export const KOKORO_LANGUAGES: Readonly<Record<string, string>> = {
   a: 'en-us',
   b: 'en-gb',
   e: 'es',
@@ -221,6 +223,7 @@ function speaker({ bundle }: BundleFacts, role: string, metadata: Metadata): Des
       timestamps: [],
       voices,
       clones: false,
+      mixes: bundle.family === 'kokoro',
       mostSeconds: 0,
       engine,
     },

@@ -12,6 +12,8 @@ export interface ConfigOptions {
 
 /** Languages that the lexicons of Kokoro cover; espeak-ng pronounces the others. */
 const LEXICON_LANGUAGES = ['en-us', 'en-gb', 'zh', ''];
+/** Names of espeak-ng, whose voices have the names of its files. */
+const ESPEAK_NAMES: Readonly<Record<string, string>> = { '': 'en-us', 'en-gb': 'en', zh: 'cmn' };
 const LISTENER_FEATURES = { sampleRate: 16_000, featureDim: 80 };
 
 export function nativeConfig(engine: EngineConfig, options: ConfigOptions): object {
@@ -54,7 +56,7 @@ function multilingual(lexicons: string, { resolve, language }: ConfigOptions): o
   const british = language === 'en-gb';
   const fitting = lexicons.split(',').filter((name) => name !== '' && !name.includes(british ? '-us-' : '-gb-'));
   if (fitting.length > 0 && LEXICON_LANGUAGES.includes(language)) return { lexicon: paths(fitting, resolve) };
-  return { lang: language === '' ? 'en-us' : language };
+  return { lang: ESPEAK_NAMES[language] ?? language };
 }
 
 const paths = (names: readonly string[], resolve: ConfigOptions['resolve']): string => names.map(resolve).join(',');
