@@ -38,6 +38,7 @@ const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);
 const NOT_FOR_VALUES = {
   SVC_LISTEN: true,
   SVC_MANAGEMENT_LISTEN: true,
+  SVC_WYOMING: true,
   SVC_IDENTITY_ROLES: true,
   SVC_RUNTIME: true,
   SVC_PODMAN_SOCKET: true,

@@ -13,6 +13,12 @@ export const ListenAddress = z
   })
   .refine((address) => address.port <= 65_535, 'Use a port up to 65535');
 
+/** Just a port stands for the loopback. */
+export const LocalListenAddress = z
+  .string()
+  .transform((text) => (/^[0-9]{1,5}$/.test(text) ? `127.0.0.1:${text}` : text))
+  .pipe(ListenAddress);
+
 export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 export const Count = (min: number, max: number) =>
   z
