@@ -68,15 +68,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     voices,
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
-  const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
-  const wyoming = createWyomingListener({
-    gateway,
-    board,
-    budget: gateway.budget,
-    soundLimit: settings.SVC_AUDIO_LIMIT,
-    textLimit: settings.SVC_SPEECH_LIMIT,
-    version: options.version,
-  });
+  const { realtime, wyoming, closeSpoken } = createSpoken(options, { gateway, board, clock });
   const v1 = createV1Routes({ ...v1Voices(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
   const routes = createRoutes([...v1, realtime.route], {
     manage,
@@ -100,8 +92,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     settings,
     gateway: {
       budget: gateway.budget,
-      close: async (graceMs, ...more) =>
-        void (await Promise.all([realtime.close(graceMs), wyoming.close(graceMs), gateway.close(graceMs, ...more)])),
+      close: async (graceMs, ...more) => void (await Promise.all([closeSpoken(graceMs), gateway.close(graceMs, ...more)])),
     },
     site: createSiteGuard(
       readSitePolicy(settings, world.runtime.traits.network === 'pods'),
@@ -116,6 +107,18 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
   return { api, wyoming };
+}
+
+/** Connections that last longer than a request. */
+function createSpoken(
+  { settings, version }: ServiceOptions,
+  { gateway, board, clock }: Pick<Controller, 'board' | 'clock'> & { readonly gateway: ReturnType<typeof createGateway> },
+) {
+  const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
+  const { SVC_AUDIO_LIMIT: soundLimit, SVC_SPEECH_LIMIT: textLimit } = settings;
+  const wyoming = createWyomingListener({ gateway, board, budget: gateway.budget, soundLimit, textLimit, version });
+  const closeSpoken = async (graceMs: number) => Promise.all([realtime.close(graceMs), wyoming.close(graceMs)]);
+  return { realtime, wyoming, closeSpoken };
 }
 
 function listenersOf(

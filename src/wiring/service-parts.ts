@@ -85,7 +85,7 @@ export async function listen(
   return management.ok ? ok({ ...main.value, managementUrl: management.value.url }) : management;
 }
 
-/** Does nothing unless `SVC_WYOMING` is set. Warns if others than this machine can reach it, as nobody has to authenticate. */
+/** Does nothing unless `SVC_WYOMING` is set. Warns if other machines can reach it: nobody has to authenticate. */
 export async function listenForWyoming(
   wyoming: WyomingListener,
   { settings: { SVC_WYOMING: address }, log }: Pick<ServiceOptions, 'settings' | 'log'>,

@@ -1,4 +1,4 @@
-/** Requests of this process to its own gateway, in memory. It treats them like any other: routed, held, parked, sent again. */
+/** Requests of this process to its own gateway, which treats them like any other: routed, held, parked, sent again. */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Readable, Writable } from 'node:stream';
@@ -8,7 +8,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import type { InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 
-/** For whom the requests are. */
+/** A client of this process whose work needs such requests. */
 export interface InnerCaller {
   readonly gateway: Pick<Gateway, 'handle'>;
   readonly socket: Socket;
@@ -111,10 +111,19 @@ class MemoryResponse extends Writable implements ClientResponse {
   }
 
   override _write(piece: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    if (this.status === 200 && this.#onPiece !== undefined) return void this.#onPiece(piece).then(() => done(), done);
+    if (this.status === 200 && this.#onPiece !== undefined) return void this.#pass(this.#onPiece(piece), done);
     this.#bytes += piece.length;
     if (this.#bytes > ANSWER_BYTES) this.destroy();
     else this.pieces.push(piece);
+    done();
+  }
+
+  async #pass(passed: Promise<void>, done: (error?: Error) => void): Promise<void> {
+    try {
+      await passed;
+    } catch (error) {
+      return done(error instanceof Error ? error : new Error(String(error)));
+    }
     done();
   }
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
 import { sleep } from '../../platform/clock.ts';
-import { createWyomingReader, encodeWyoming, MOST_DATA_BYTES, MOST_PAYLOAD_BYTES } from './decide/wyoming-events.ts';
+import { encodeWyoming, readWyoming, MOST_DATA_BYTES, MOST_PAYLOAD_BYTES } from './decide/wyoming-events.ts';
 import { createWyomingSession, WyomingError, type WyomingDeps } from './wyoming-session.ts';
 
 type ListenerDeps = Omit<WyomingDeps, 'socket' | 'requestId'> & {
@@ -56,7 +56,7 @@ export function createWyomingListener(deps: ListenerDeps) {
 
 function serveSocket(socket: Socket, deps: ListenerDeps, onBusy: (isBusy: boolean) => void): void {
   const ended = new AbortController();
-  const reader = createWyomingReader();
+  let arrived: Buffer = Buffer.alloc(0);
   const session = createWyomingSession({ ...deps, socket, requestId: `wyoming-${randomUUID()}` }, ended.signal);
   let isBusy = false;
 
@@ -66,10 +66,11 @@ function serveSocket(socket: Socket, deps: ListenerDeps, onBusy: (isBusy: boolea
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   };
   const handleAll = async (): Promise<void> => {
-    for (let read = reader.next(); read.kind !== 'more'; read = reader.next()) {
+    for (let read = readWyoming(arrived); read.kind !== 'more'; read = readWyoming(arrived)) {
       if (read.kind === 'problem') return fail('request.invalid', read.message);
+      arrived = read.rest;
       await session.handle(read.event);
-      if (reader.waitingBytes() < UNREAD_BYTES) socket.resume();
+      if (arrived.length < UNREAD_BYTES) socket.resume();
     }
   };
   const work = async (): Promise<void> => {
@@ -97,8 +98,8 @@ function serveSocket(socket: Socket, deps: ListenerDeps, onBusy: (isBusy: boolea
   });
   socket.on('data', (bytes) => {
     if (socket.writableEnded) return;
-    reader.add(bytes);
-    if (isBusy && reader.waitingBytes() >= UNREAD_BYTES) socket.pause();
+    arrived = arrived.length === 0 ? bytes : Buffer.concat([arrived, bytes]);
+    if (isBusy && arrived.length >= UNREAD_BYTES) socket.pause();
     if (!isBusy) void work();
   });
 }

@@ -7,10 +7,9 @@
  *   synthesize-start, synthesize-chunk               → the same for whole sentences, as they arrive
  *   synthesize-stop                                  → the rest, and synthesize-stopped
  *
- * Each transcription and each piece of text is a request of its own through the gateway. A problem is an `error` event and the end of the connection, because Home Assistant
- * waits for an answer until it ends.
+ * Each transcription and each piece of text is a request of its own through the gateway. A problem is an `error` event
+ * and the end of the connection, because Home Assistant waits for an answer until then.
  */
-import type { Socket } from 'node:net';
 import { once } from 'node:events';
 import { z } from 'zod';
 import { INFERENCE_PATHS } from '../../gateway/route/decide/inference-paths.ts';

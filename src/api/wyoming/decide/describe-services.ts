@@ -4,8 +4,8 @@ import type { RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 
 /**
- * Those of Whisper (https://github.com/openai/whisper/blob/main/whisper/tokenizer.py), for models whose languages are not known: Home Assistant offers no service without a
- * language, and a language that a model does not know is tried without it.
+ * Languages of Whisper (https://github.com/openai/whisper/blob/main/whisper/tokenizer.py) stand for those of a model
+ * that does not say its own: Home Assistant offers no service without a language.
  */
 const LANGUAGES: readonly string[] = (
   'en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is ' +
@@ -21,7 +21,7 @@ export interface WyomingVoice {
   readonly languages: readonly string[];
 }
 
-/** Voices of all slots that speak, the default slot first. A slot whose voices are not known is one voice with its name. */
+/** Voices of all slots that speak, the default one first. A slot whose voices are not known is a voice with its name. */
 export function wyomingVoices(view: RoutedView): readonly WyomingVoice[] {
   const known = new Map<string, WyomingVoice>();
   for (const { name: slot, voices = [] } of slotsFor('speech', view)) {

@@ -1,6 +1,6 @@
 /**
- * Events of the Wyoming protocol, with which Home Assistant talks to speech services: a line of JSON, maybe more JSON, maybe bytes.
- * https://github.com/OHF-Voice/wyoming (README, read in November 2026). Pure, but a reader keeps what has arrived of an event.
+ * Events of the Wyoming protocol, with which Home Assistant talks to speech services: a line of JSON, maybe more JSON,
+ * maybe bytes. https://github.com/OHF-Voice/wyoming (README, read in November 2026). Pure.
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
@@ -30,52 +30,36 @@ const Header = z.looseObject({
   payload_length: Length(MOST_PAYLOAD_BYTES),
 });
 
-/** What can be read next; the problem is the end of the connection, since nobody knows where the next event begins. */
-export type ReadWyoming =
-  | { readonly kind: 'event'; readonly event: WyomingEvent }
+/** After a problem, nobody knows where the next event begins. */
+type WyomingReading =
+  | { readonly kind: 'event'; readonly event: WyomingEvent; readonly rest: Buffer }
   | { readonly kind: 'more' }
   | { readonly kind: 'problem'; readonly message: string };
 
-export function createWyomingReader() {
-  let arrived = NOTHING;
-  let header: z.output<typeof Header> | undefined;
-
-  function readHeader(): ReadWyoming | undefined {
-    const end = arrived.subarray(0, MOST_LINE_BYTES).indexOf(NEWLINE);
-    if (end === -1 && arrived.length < MOST_LINE_BYTES) return { kind: 'more' };
-    if (end === -1)
-      return { kind: 'problem', message: `The line of an event has more than ${MOST_LINE_BYTES} bytes: send one line of JSON` };
-    const text = arrived.toString('utf8', 0, end);
-    arrived = arrived.subarray(end + 1);
-    const parsed = Header.safeParse(jsonExcess(text) === undefined ? parseJson(text) : undefined);
-    if (!parsed.success)
-      return { kind: 'problem', message: `The line of an event is invalid: ${z.prettifyError(parsed.error).split('\n', 2).join(' ')}` };
-    header = parsed.data;
-    return undefined;
-  }
-
+/** Reads the first event of the bytes that have arrived. */
+export function readWyoming(arrived: Buffer): WyomingReading {
+  const lineEnd = arrived.subarray(0, MOST_LINE_BYTES).indexOf(NEWLINE);
+  if (lineEnd === -1)
+    return arrived.length < MOST_LINE_BYTES
+      ? { kind: 'more' }
+      : problem(`The line of an event has more than ${MOST_LINE_BYTES} bytes: send one line of JSON`);
+  const header = Header.safeParse(parseBounded(arrived.toString('utf8', 0, lineEnd)));
+  if (!header.success) return problem(`The line of an event is invalid: ${z.prettifyError(header.error).split('\n', 2).join(' ')}`);
+  const { type, data, data_length: dataLength, payload_length: payloadLength } = header.data;
+  const dataEnd = lineEnd + 1 + (dataLength ?? 0);
+  const end = dataEnd + (payloadLength ?? 0);
+  if (arrived.length < end) return { kind: 'more' };
+  const more = Data.safeParse(dataEnd === lineEnd + 1 ? {} : parseBounded(arrived.toString('utf8', lineEnd + 1, dataEnd)));
+  if (!more.success) return problem('The data of an event is not a JSON object: send UTF-8 of "data_length" bytes');
   return {
-    add(bytes: Buffer): void {
-      arrived = arrived.length === 0 ? bytes : Buffer.concat([arrived, bytes]);
-    },
-    waitingBytes: () => arrived.length,
-    next(): ReadWyoming {
-      const missing = header === undefined ? readHeader() : undefined;
-      if (missing !== undefined || header === undefined) return missing ?? { kind: 'more' };
-      const dataBytes = header.data_length ?? 0;
-      const end = dataBytes + (header.payload_length ?? 0);
-      if (arrived.length < end) return { kind: 'more' };
-      const text = arrived.toString('utf8', 0, dataBytes);
-      const more = Data.safeParse(dataBytes === 0 ? {} : jsonExcess(text) === undefined ? parseJson(text) : undefined);
-      if (!more.success)
-        return { kind: 'problem', message: 'The data of an event is not a JSON object: send UTF-8 of "data_length" bytes' };
-      const event = { type: header.type, data: { ...header.data, ...more.data }, payload: arrived.subarray(dataBytes, end) };
-      arrived = arrived.subarray(end);
-      header = undefined;
-      return { kind: 'event', event };
-    },
+    kind: 'event',
+    event: { type, data: { ...data, ...more.data }, payload: arrived.subarray(dataEnd, end) },
+    rest: arrived.subarray(end),
   };
 }
+
+const problem = (message: string): WyomingReading => ({ kind: 'problem', message });
+const parseBounded = (text: string): unknown => (jsonExcess(text) === undefined ? parseJson(text) : undefined);
 
 /** The data follows the line, as Wyoming's own library writes it. */
 export function encodeWyoming(type: string, data: object = {}, payload: Buffer = NOTHING): Buffer {

@@ -1,23 +1,24 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { takeSentences } from '../../../../src/api/wyoming/decide/describe-services.ts';
-import { createWyomingReader, encodeWyoming, MOST_LINE_BYTES } from '../../../../src/api/wyoming/decide/wyoming-events.ts';
+import { encodeWyoming, MOST_LINE_BYTES, readWyoming } from '../../../../src/api/wyoming/decide/wyoming-events.ts';
 import { parseSettings } from '../../../../src/schema/settings/settings.ts';
 
 function readAll(pieces: readonly Buffer[]) {
-  const reader = createWyomingReader();
   const events = [];
+  let arrived = Buffer.alloc(0);
   for (const piece of pieces) {
-    reader.add(piece);
-    for (let read = reader.next(); read.kind !== 'more'; read = reader.next()) {
+    arrived = Buffer.concat([arrived, piece]);
+    for (let read = readWyoming(arrived); read.kind !== 'more'; read = readWyoming(arrived)) {
       if (read.kind === 'problem') return { events, problem: read.message };
       events.push(read.event);
+      arrived = Buffer.from(read.rest);
     }
   }
   return { events, problem: undefined };
 }
 
-describe('createWyomingReader()', () => {
+describe('readWyoming()', () => {
   test('reads the forms of the README: data in the line, data behind it, both, and a payload', () => {
     const bytes = Buffer.concat([
       Buffer.from('{"type":"describe"}\n'),
