@@ -48,13 +48,23 @@ const Transcribe = z.object({ name: z.string().max(200).nullish(), language: z.s
 const Text = z.object({ text: z.string() });
 const Voice = z.object({ voice: z.object({ name: z.string().max(200).nullish(), language: z.string().max(35).nullish() }).nullish() });
 
+const SPEAKABLE = /[\p{L}\p{N}]/u;
+
 type VoiceWish = z.output<typeof Voice>['voice'];
+
+interface SpokenText {
+  readonly voice?: VoiceWish;
+  /** What is not spoken yet. */
+  text: string;
+  /** Sound of it has been sent. */
+  hasBegun: boolean;
+}
 
 export function createWyomingSession(deps: WyomingDeps, signal: AbortSignal) {
   const { socket, board, budget } = deps;
   let wanted: z.output<typeof Transcribe> = {};
   let sound: { readonly rate: number; readonly pieces: Buffer[]; bytes: number } | undefined;
-  let stream: { readonly voice: VoiceWish; text: string; isSpeaking: boolean } | undefined;
+  let stream: SpokenText | undefined;
 
   async function write(type: string, data?: object, payload?: Buffer): Promise<void> {
     signal.throwIfAborted();
@@ -73,10 +83,7 @@ export function createWyomingSession(deps: WyomingDeps, signal: AbortSignal) {
     if (sound === undefined) begin(data);
     if (sound === undefined || payload.length === 0) return;
     if (sound.bytes + payload.length > deps.soundLimit)
-      throw new WyomingError(
-        'request.too_large',
-        `The recording has more than ${deps.soundLimit} bytes ("SVC_AUDIO_LIMIT"): send it in parts`,
-      );
+      throw new WyomingError('request.too_large', `The recording has over ${deps.soundLimit} bytes ("SVC_AUDIO_LIMIT"): send it in parts`);
     if (!budget.reserve(payload.length))
       throw new WyomingError('server.overloaded', 'The memory for bodies is full ("SVC_BUFFER_LIMIT"): send the recording again later');
     sound.bytes += payload.length;
@@ -101,20 +108,19 @@ export function createWyomingSession(deps: WyomingDeps, signal: AbortSignal) {
     await write('transcript', { text: heard.text, ...(typeof language === 'string' ? { language } : {}) });
   }
 
-  /** Writes the sound as it comes; `first` runs before its first part. */
-  async function say(input: string, wish: VoiceWish, first: () => Promise<void>): Promise<void> {
+  /** Speaks a part of a text as soon as its sound comes; all parts are one sound. */
+  async function say(input: string, spoken: SpokenText): Promise<void> {
     if (SPEECH === undefined) throw new Error('There is no path for speech');
-    const voice = findVoice(wish);
+    const voice = findVoice(spoken.voice);
     const body = Buffer.from(JSON.stringify({ model: voice?.slot, voice: voice?.voice, input, response_format: 'pcm' }));
     let odd: Buffer = Buffer.alloc(0);
-    let isFirst = true;
     const onPiece = async (piece: Buffer): Promise<void> => {
-      const bytes = odd.length === 0 ? piece : Buffer.concat([odd, piece]);
+      const bytes = Buffer.concat([odd, piece]);
       const whole = bytes.length - (bytes.length % SPOKEN.width);
-      odd = Buffer.from(bytes.subarray(whole));
+      odd = bytes.subarray(whole);
       if (whole === 0) return;
-      if (isFirst) await first();
-      isFirst = false;
+      if (!spoken.hasBegun) await write('audio-start', SPOKEN);
+      spoken.hasBegun = true;
       await write('audio-chunk', SPOKEN, bytes.subarray(0, whole));
     };
     const { status, text } = await askGateway(deps, { path: SPEECH, contentType: 'application/json', body: [body], onPiece }, signal);
@@ -137,37 +143,25 @@ export function createWyomingSession(deps: WyomingDeps, signal: AbortSignal) {
     );
   }
 
-  async function synthesize(text: string, wish: VoiceWish): Promise<void> {
-    await say(text, wish, async () => write('audio-start', SPOKEN));
-    await write('audio-stop');
+  async function sayChunk(text: string): Promise<void> {
+    if (stream === undefined) throw new WyomingError('request.invalid', 'Send "synthesize-start" before "synthesize-chunk"');
+    const { ready, rest } = takeSentences(stream.text + text);
+    const message = `A sentence has more than ${deps.textLimit} characters ("SVC_SPEECH_LIMIT"): send a shorter one`;
+    if (rest.length > deps.textLimit) throw new WyomingError('request.invalid', message);
+    stream.text = rest;
+    if (SPEAKABLE.test(ready)) await say(ready, stream);
   }
 
-  /** Speaks what is complete of a text that arrives in pieces; all of it is one sound. */
-  async function speakReady(isLast: boolean): Promise<void> {
-    if (stream === undefined) return;
-    const { voice, text } = stream;
-    const { ready, rest } = isLast ? { ready: text, rest: '' } : takeSentences(text);
-    stream.text = rest;
-    const current = stream;
-    if (/[\p{L}\p{N}]/u.test(ready))
-      await say(ready, voice, async () => {
-        if (!current.isSpeaking) await write('audio-start', SPOKEN);
-        current.isSpeaking = true;
-      });
-    if (!isLast) return;
-    if (current.isSpeaking) await write('audio-stop');
+  async function sayRest(spoken: SpokenText): Promise<void> {
+    if (SPEAKABLE.test(spoken.text)) await say(spoken.text, spoken);
+    if (spoken.hasBegun) await write('audio-stop');
     stream = undefined;
     await write('synthesize-stopped');
   }
 
-  function addText(text: string): void {
-    if (stream === undefined) throw new WyomingError('request.invalid', 'Send "synthesize-start" before "synthesize-chunk"');
-    stream.text += text;
-    if (stream.text.length > deps.textLimit)
-      throw new WyomingError(
-        'request.invalid',
-        `A sentence has more than ${deps.textLimit} characters ("SVC_SPEECH_LIMIT"): send a shorter one`,
-      );
+  async function sayWhole(spoken: SpokenText): Promise<void> {
+    await say(spoken.text, spoken);
+    await write('audio-stop');
   }
 
   return {
@@ -179,13 +173,12 @@ export function createWyomingSession(deps: WyomingDeps, signal: AbortSignal) {
       else if (type === 'audio-start') begin(data);
       else if (type === 'audio-chunk') append(event);
       else if (type === 'audio-stop') await transcribe();
-      else if (type === 'synthesize-start') stream = { voice: parse(Voice, data).voice, text: '', isSpeaking: false };
-      else if (type === 'synthesize-chunk') {
-        addText(parse(Text, data).text);
-        await speakReady(false);
-      } else if (type === 'synthesize-stop') await speakReady(true);
+      else if (type === 'synthesize-start') stream = { voice: parse(Voice, data).voice, text: '', hasBegun: false };
+      else if (type === 'synthesize-chunk') await sayChunk(parse(Text, data).text);
+      else if (type === 'synthesize-stop' && stream !== undefined) await sayRest(stream);
       // In a stream, the whole text is for services that cannot stream.
-      else if (type === 'synthesize' && stream === undefined) await synthesize(parse(Text, data).text, parse(Voice, data).voice);
+      else if (type === 'synthesize' && stream === undefined)
+        await sayWhole({ ...parse(Text, data), ...parse(Voice, data), hasBegun: false });
       // Others concern parts of a voice assistant that this service is not.
     },
     dispose: forget,
