@@ -21,7 +21,7 @@ export interface WyomingVoice {
   readonly languages: readonly string[];
 }
 
-/** Voices of all slots that speak, the default one first. A slot whose voices are not known is a voice with its name. */
+/** Voices of all slots that speak, the default one first. A slot with unknown voices is a voice with its name. */
 export function wyomingVoices(view: RoutedView): readonly WyomingVoice[] {
   const known = new Map<string, WyomingVoice>();
   for (const { name: slot, voices = [] } of slotsFor('speech', view)) {
