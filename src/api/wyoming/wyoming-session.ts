@@ -16,10 +16,8 @@ import { INFERENCE_PATHS } from '../../gateway/route/decide/inference-paths.ts';
 import type { BufferBudget } from '../../gateway/traffic/traffic.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import type { Board } from '../../reconciler/board.ts';
-import { askGateway, errorOf, type InnerCaller } from '../v1/inner-request.ts';
-import { transcribeSound } from '../v1/realtime/transcribe-sound.ts';
-import { describeServices, takeSentences, wyomingVoices } from './decide/describe-services.ts';
-import { encodeWyoming, type WyomingEvent } from './decide/wyoming-events.ts';
+import { askGateway, errorOf, transcribeSound, type InnerCaller } from '../v1/ask-gateway.ts';
+import { describeServices, encodeWyoming, takeSentences, wyomingVoices, type WyomingEvent } from './decide/wyoming-events.ts';
 
 export interface WyomingDeps extends InnerCaller {
   readonly board: Pick<Board, 'current'>;

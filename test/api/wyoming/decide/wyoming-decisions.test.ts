@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { takeSentences } from '../../../../src/api/wyoming/decide/describe-services.ts';
-import { encodeWyoming, MOST_LINE_BYTES, readWyoming } from '../../../../src/api/wyoming/decide/wyoming-events.ts';
+import { encodeWyoming, MOST_LINE_BYTES, readWyoming, takeSentences } from '../../../../src/api/wyoming/decide/wyoming-events.ts';
 import { parseSettings } from '../../../../src/schema/settings/settings.ts';
 
 function readAll(pieces: readonly Buffer[]) {
