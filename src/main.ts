@@ -21,7 +21,7 @@ import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState, lockDirectories, type DirectoryLocks } from './wiring/guard-state.ts';
-import { listen, listenLocally, makeDirectories } from './wiring/service-parts.ts';
+import { listen, listenForWyoming, listenLocally, makeDirectories } from './wiring/service-parts.ts';
 import { countProcesses, fitConnections, startWorkers } from './wiring/start-workers.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
@@ -65,9 +65,14 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const door = createSecondDoor();
   const mayManage = (socket: Socket): boolean => door.hasLedIn(socket) || local.isLocal(socket);
   const access = await createAccess(options, { shared: world.tokens, isLocal: local.isLocal });
-  const api = createApi(options, { world, controller, access, mayManage, stopping: stopping.signal });
+  const { api, wyoming } = createApi(options, { world, controller, access, mayManage, stopping: stopping.signal });
   const listening = await listen(api, door, { ...settings, shared: workers !== undefined });
   if (!listening.ok) return listening;
+  const spoken = await listenForWyoming(wyoming, options);
+  if (!spoken.ok) {
+    await api.close(0);
+    return spoken;
+  }
   if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
   if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();

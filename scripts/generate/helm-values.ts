@@ -13,7 +13,7 @@ const LabelKey = z
   .max(317)
   .regex(/^([a-z0-9]([a-z0-9.-]*[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/);
 const LabelValue = z.string().regex(/^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$/);
-/** Parts of Kubernetes objects, which the API server validates. */
+/** Parts of Kubernetes objects, which the API server validates, and lists of them. */
 const Part = z.looseObject({});
 const Parts = z.array(Part);
 const OrEmpty = (schema: z.ZodString) => z.union([z.literal(''), schema]);
@@ -38,6 +38,7 @@ const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);
 const NOT_FOR_VALUES = {
   SVC_LISTEN: true,
   SVC_MANAGEMENT_LISTEN: true,
+  SVC_WYOMING: true,
   SVC_IDENTITY_ROLES: true,
   SVC_RUNTIME: true,
   SVC_PODMAN_SOCKET: true,
@@ -74,7 +75,6 @@ const NOT_FOR_VALUES = {
   SVC_PULL_CONNECTIONS: true,
   SVC_PULL_BANDWIDTH: true,
 } as const;
-
 /** Variables that the chart gives to every gateway. A second entry of the same name would replace them, or make an upgrade fail. */
 export const SET_BY_CHART = [
   'SVC_RUNTIME',

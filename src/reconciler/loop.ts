@@ -55,7 +55,7 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
-    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN' | 'SVC_TIME_ZONE'>>;
+    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN' | 'SVC_TIME_ZONE' | 'SVC_WYOMING'>>;
   readonly log: Log;
   readonly metrics?: LoopMetrics;
   /** Whether this controller executes its plans. A follower only probes. Default: it leads. */

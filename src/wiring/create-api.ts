@@ -10,6 +10,7 @@ import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
+import { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
 import { createV1Routes, type V1Deps } from '../api/v1/v1-routes.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import type { KeepImage } from '../gateway/translate/translation-run.ts';
@@ -48,7 +49,7 @@ interface ApiParts {
   readonly stopping: AbortSignal;
 }
 
-export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts): HttpApi {
+export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
   const { board, metrics, traffic, workers, limits, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
@@ -67,7 +68,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     voices,
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
-  const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
+  const { realtime, wyoming, closeSpoken } = createSpoken(options, { gateway, board, clock });
   const v1 = createV1Routes({ ...v1Voices(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
   const routes = createRoutes([...v1, realtime.route], {
     manage,
@@ -86,12 +87,12 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
-  const api = buildServer({
+  const api: HttpApi = buildServer({
     routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
     settings,
     gateway: {
       budget: gateway.budget,
-      close: async (graceMs, ...more) => void (await Promise.all([realtime.close(graceMs), gateway.close(graceMs, ...more)])),
+      close: async (graceMs, ...more) => void (await Promise.all([closeSpoken(graceMs), gateway.close(graceMs, ...more)])),
     },
     site: createSiteGuard(
       readSitePolicy(settings, world.runtime.traits.network === 'pods'),
@@ -105,7 +106,19 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
-  return api;
+  return { api, wyoming };
+}
+
+/** Connections that last longer than a request. */
+function createSpoken(
+  { settings, version }: ServiceOptions,
+  { gateway, board, clock }: Pick<Controller, 'board' | 'clock'> & { readonly gateway: ReturnType<typeof createGateway> },
+) {
+  const realtime = createRealtime({ gateway, board, settings, now: clock.now, wallNow: clock.wallNow });
+  const { SVC_AUDIO_LIMIT: soundLimit, SVC_SPEECH_LIMIT: textLimit } = settings;
+  const wyoming = createWyomingListener({ gateway, board, budget: gateway.budget, soundLimit, textLimit, version });
+  const closeSpoken = async (graceMs: number) => Promise.all([realtime.close(graceMs), wyoming.close(graceMs)]);
+  return { realtime, wyoming, closeSpoken };
 }
 
 function listenersOf(

@@ -9,6 +9,7 @@ import type { Manage } from '../api/ports.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { LOCAL_SOCKET } from '../schema/words/access.ts';
 import type { LocalSocket, SecondDoor } from '../api/server/local-socket.ts';
+import type { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
 import type { HttpApi } from '../api/server/server.ts';
 import { untilFree } from './start-workers.ts';
 import type { ServiceOptions } from './world.ts';
@@ -61,6 +62,7 @@ export interface Listening extends ListenFacts {
   readonly managementUrl: string;
 }
 
+type WyomingListener = Pick<ReturnType<typeof createWyomingListener>, 'listen'>;
 type ListenOptions = Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'> & { readonly shared: boolean };
 
 /** Fails with the setting to change. `shared`: other processes will listen at `SVC_LISTEN` too. */
@@ -83,8 +85,23 @@ export async function listen(
   return management.ok ? ok({ ...main.value, managementUrl: management.value.url }) : management;
 }
 
+/** Does nothing unless `SVC_WYOMING` is set. Warns if other machines can reach it: nobody has to authenticate. */
+export async function listenForWyoming(
+  wyoming: WyomingListener,
+  { settings: { SVC_WYOMING: address }, log }: Pick<ServiceOptions, 'settings' | 'log'>,
+): Promise<Result<void>> {
+  if (address === undefined) return ok(undefined);
+  const opened = await listening('SVC_WYOMING', address, async () => wyoming.listen(address));
+  if (!opened.ok) return opened;
+  const { host, port } = opened.value.bound;
+  log.info({ host, port }, 'Listening for Wyoming');
+  if (!opened.value.isLocal)
+    log.warn({ host, port }, 'Anyone who reaches the port of "SVC_WYOMING" can use the slots for speech: let only Home Assistant through');
+  return ok(undefined);
+}
+
 async function listening(
-  setting: 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN',
+  setting: 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN' | 'SVC_WYOMING',
   address: Settings['SVC_LISTEN'],
   open: () => Promise<ReturnType<NetServer['address']>>,
 ): Promise<Result<Listening>> {

@@ -105,6 +105,13 @@ describe('the openai package', () => {
     expect((await say(4_200_000)).status).toBe(400);
   });
 
+  test('mixes voices, and reads the note of the server about a language', async () => {
+    const mixed = await client.audio.speech.create({ model: 'tts', voice: 'af_heart(2)+am_adam', input: 'Hello' });
+    expect(mixed.status).toBe(200);
+    const { response } = await client.audio.transcriptions.create({ file: await recording(), model: 'stt', language: 'xx' }).withResponse();
+    expect(response.headers.get('x-svc-note')).toBe('The model does not know the language "xx"');
+  });
+
   test('gets typed errors: of the gateway, and of the server unchanged', async () => {
     const said = async (request: object) =>
       client.audio.speech.create({ model: 'tts', voice: 'alloy', input: 'Hi', ...request }).catch((error: unknown) => error);

@@ -4,7 +4,7 @@
  */
 
 /** The element types that the generated models use, with their numbers in `TensorProto.DataType`. */
-const ELEMENT = { float: 1, int32: 6, int64: 7 } as const;
+const ELEMENT = { float: 1, int32: 6, int64: 7, bool: 9 } as const;
 
 export interface OnnxValue {
   readonly name: string;
@@ -15,7 +15,7 @@ export interface OnnxValue {
 
 export interface OnnxConstant {
   readonly name: string;
-  readonly type: keyof typeof ELEMENT;
+  readonly type: Exclude<keyof typeof ELEMENT, 'bool'>;
   readonly shape: readonly number[];
   readonly values: readonly number[];
 }
@@ -78,7 +78,7 @@ function encodeConstant({ name, type, shape, values }: OnnxConstant): readonly B
   return [...shape.map((length) => integer(1, length)), integer(2, ELEMENT[type]), string(8, name), bytes(9, encodeElements(type, values))];
 }
 
-function encodeElements(type: keyof typeof ELEMENT, values: readonly number[]): Buffer {
+function encodeElements(type: OnnxConstant['type'], values: readonly number[]): Buffer {
   const size = type === 'int64' ? 8 : 4;
   const data = Buffer.alloc(values.length * size);
   values.forEach((value, index) => {

@@ -31,7 +31,9 @@ export function sendRefusal(response: ServerResponse, refusal: Refusal): void {
 
 export function beginStream(response: ServerResponse, contentType: string): void {
   if (response.headersSent) return;
-  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+  // `sendRefusal()` reads it, which it could not if `writeHead()` got it.
+  response.setHeader('content-type', contentType);
+  response.writeHead(200, { 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
 }
 
 /** Waits until the client has read enough. */

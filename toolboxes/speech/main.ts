@@ -50,7 +50,8 @@ async function main(flags: Flags): Promise<void> {
     const [facts, compression] = await Promise.all([openModel(flags.model, flags.task), hasFfmpeg(flags.ffmpeg)]);
     const threads = flags.threads || Math.min(USUAL_THREADS, availableParallelism());
     const language = facts.voices[0]?.language ?? '';
-    const order = { kind: 'load', modules, directory: path.resolve(flags.model), engine: facts.engine, threads, language } as const;
+    const model = { directory: path.resolve(flags.model), engine: facts.engine, language, voices: facts.voices.length };
+    const order = { kind: 'load', modules, threads, scratch: directory, ...model } as const;
     const started = createEngine({
       order,
       directory,

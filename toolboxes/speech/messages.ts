@@ -1,5 +1,6 @@
 /** What the server and the process of the engine say to each other. */
 import type { EngineConfig } from './decide/describe-model.ts';
+import type { MixPart } from './decide/mix-voices.ts';
 
 export interface LoadOrder {
   readonly kind: 'load';
@@ -10,6 +11,10 @@ export interface LoadOrder {
   readonly threads: number;
   /** The language of the first voice. */
   readonly language: string;
+  /** How many voices the model has. */
+  readonly voices: number;
+  /** Directory for files that exist only while a model is loaded. */
+  readonly scratch: string;
 }
 
 export interface ListenOrder {
@@ -39,6 +44,8 @@ export interface SpeakOrder {
   readonly kind: 'speak';
   readonly text: string;
   readonly speaker: number;
+  /** Voices to mix, instead of `speaker`. */
+  readonly mix?: readonly MixPart[] | undefined;
   readonly speed: number;
   readonly language: string;
   /** Hertz of the samples that are wanted. */
@@ -48,6 +55,9 @@ export interface SpeakOrder {
 }
 
 export type Order = LoadOrder | ListenOrder | SpeakOrder | { readonly kind: 'cancel' };
+
+/** The message of the answer `failed` when the samples of a text are no numbers. */
+export const NO_NUMBERS = 'the samples are no numbers';
 
 /** The engine does one thing at a time, so that answers need no number. */
 export type Answer =

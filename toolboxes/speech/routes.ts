@@ -1,6 +1,6 @@
 /** What happens with a request from its place in the queue to its answer. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { chooseVoice } from './decide/choose-voice.ts';
+import { chooseLanguage, chooseVoice } from './decide/choose-voice.ts';
 import type { Flags } from './decide/parse-flags.ts';
 import { parseSpeech, SAMPLE_BYTES } from './decide/parse-speech.ts';
 import { parseTranscription } from './decide/parse-transcription.ts';
@@ -57,6 +57,7 @@ async function handleTranscription(task: 'transcribe' | 'translate', exchange: E
   const { fields, recording } = await readUpload(request, { ...exchange, limit: flags.limit });
   try {
     const wanted = unwrap(parseTranscription(fields, task, facts));
+    addNote(response, wanted.note);
     await exchange.turn(client);
     await withinTime(exchange, async (signal) => {
       const sound = await openSound(recording, exchange.ffmpeg);
@@ -81,11 +82,17 @@ async function handleSpeech(exchange: Exchange): Promise<void> {
   const text = await readText(request, most);
   const speech = unwrap(parseSpeech(text, { compression: ffmpeg !== undefined, maxInput: flags.maxInput }));
   const voice = unwrap(chooseVoice(facts, speech));
+  const { language, note } = chooseLanguage(facts.languages, voice, speech.language);
+  addNote(response, note);
   await exchange.turn(client);
   await withinTime(exchange, async (signal) => {
     const sample = await openSample(speech.sample, { ...exchange, signal });
-    await speak(speech, { ...voice, sample }, response, { engine: exchange.engine, facts, ffmpeg: ffmpeg ?? 'none', signal });
+    await speak(speech, { ...voice, language, sample }, response, { engine: exchange.engine, facts, ffmpeg: ffmpeg ?? 'none', signal });
   });
+}
+
+function addNote(response: ServerResponse, note: string | undefined): void {
+  if (note !== undefined) response.setHeader('x-svc-note', note);
 }
 
 /** Ends the work when the client leaves, the server stops, or the request has taken too long. */

@@ -5,9 +5,10 @@ import type { ChosenVoice } from './decide/choose-voice.ts';
 import type { ModelFacts } from './decide/describe-model.ts';
 import { CONTENT_TYPES, isOwnFormat, type Speech } from './decide/parse-speech.ts';
 import { RefusalError } from './decide/refusal.ts';
+import { splitInTwo } from './decide/split-sentences.ts';
 import { wavHead } from './decide/write-wav.ts';
 import type { Engine } from './engine.ts';
-import type { VoiceSample } from './messages.ts';
+import { NO_NUMBERS, type VoiceSample } from './messages.ts';
 import { encodeWithFfmpeg } from './ffmpeg.ts';
 
 /** A voice of the model, or one that it imitates. */
@@ -68,27 +69,40 @@ interface SentenceOptions {
   write(pcm: Uint8Array): Promise<void>;
 }
 
-/** Resolves once the sound of the sentence is written, so that the next one is not computed for a client that does not read. */
-async function speakSentence(
-  text: string,
-  { speech, voice, rate, write }: SentenceOptions,
-  { engine, signal }: SpeakOptions,
-): Promise<void> {
-  let written = Promise.resolve();
+/**
+ * Resolves once the sound of the sentence is written, so that the next one is not computed for a client that does not read. A sentence whose samples are no numbers is spoken
+ * once more in two parts: quantised models fail for some lengths of some sentences. `whole`: the sentence of which the text is a part.
+ */
+async function speakSentence(text: string, speaking: SentenceOptions, options: SpeakOptions, whole?: string): Promise<void> {
+  const { speech, voice, rate, write } = speaking;
+  let written: Promise<void> | undefined;
   const onSamples = (pcm: Uint8Array): void => {
-    written = written.then(async () => write(pcm));
+    written = (written ?? Promise.resolve()).then(async () => write(pcm));
     // Its failure is noticed below.
     written.catch(() => {});
   };
   try {
-    const { speaker, language, sample } = voice;
-    const order = { kind: 'speak', text, speaker, speed: speech.speed, language, rate, sample } as const;
-    await engine.speak(order, onSamples, signal);
+    const { speaker, mix, language, sample } = voice;
+    const order = { kind: 'speak', text, speaker, mix, speed: speech.speed, language, rate, sample } as const;
+    await options.engine.speak(order, onSamples, options.signal);
   } catch (error) {
-    if (!(error instanceof Error) || !NO_SOUND.test(error.message)) throw error;
+    const message = error instanceof Error ? error.message : '';
+    if (message === NO_NUMBERS) {
+      const parts = splitInTwo(text);
+      if (written !== undefined || whole !== undefined || parts.length < 2) throw notSpoken(whole ?? text);
+      for (const part of parts) await speakSentence(part, speaking, options, text);
+    } else if (!NO_SOUND.test(message)) throw error;
   }
   await written;
 }
+
+const notSpoken = (sentence: string): RefusalError =>
+  new RefusalError({
+    status: 422,
+    code: 'audio.not_spoken',
+    message: `The model has no sound for "${sentence}": its samples are no numbers; change the sentence, or choose another voice, or a model that is not quantised`,
+    param: 'input',
+  });
 
 async function createEncoder(speech: Speech, rate: number, ffmpeg: string, send: (part: Uint8Array) => Promise<void>): Promise<Encoder> {
   const { format } = speech;

@@ -4,8 +4,10 @@ import { beginStream, eventText, sendText, writePart } from './answer.ts';
 import { createCutter, type Piece } from './decide/cut-at-pauses.ts';
 import type { ModelFacts } from './decide/describe-model.ts';
 import { deltaEvent, deltaOf, doneEvent, formatTranscript, type Segment, type Transcript } from './decide/format-transcript.ts';
+import { soundsLikeSpeech } from './decide/hear-syllables.ts';
 import { joinWords } from './decide/join-words.ts';
 import type { Transcription } from './decide/parse-transcription.ts';
+import { RefusalError } from './decide/refusal.ts';
 import type { Engine } from './engine.ts';
 import type { Sound } from './open-sound.ts';
 
@@ -48,15 +50,25 @@ export async function transcribe(sound: Sound, response: ServerResponse, options
   response.end();
 }
 
-async function hearPiece(piece: Piece, rate: number, { engine, task, wanted, signal }: TranscribeOptions) {
+async function hearPiece(piece: Piece, rate: number, { engine, facts, task, wanted, signal }: TranscribeOptions) {
   const end = piece.start + piece.samples.length / rate;
   const samples = padded(piece.samples, rate * LEAST_SECONDS);
   const { language = '', prompt, temperature } = wanted;
   const heard = await engine.listen({ samples, rate, language, task, prompt, temperature }, signal);
+  if (heard.text.trim() === '' && facts.failsSilently === true && soundsLikeSpeech(piece.samples, rate))
+    throw notUnderstood(piece.start, end);
   const words = joinWords(heard.tokens, heard.timestamps, piece.start, end);
   const segment: Segment = { start: piece.start, end, text: heard.text.trim(), words };
   return { segment, language: heard.language };
 }
+
+const notUnderstood = (start: number, end: number): RefusalError =>
+  new RefusalError({
+    status: 422,
+    code: 'audio.not_understood',
+    message: `The model returned no text for the speech from ${start.toFixed(1)} s to ${end.toFixed(1)} s; send a clearer recording, or choose another model`,
+    param: 'file',
+  });
 
 function padded(samples: Float32Array, least: number): Float32Array {
   if (samples.length >= least) return samples;

@@ -95,9 +95,12 @@ const SpeechRequest = InferenceRequest.extend({
   voice: z
     .unknown()
     .optional()
-    .describe('A voice that `GET /v1/audio/voices` lists, stored ones included, or one of OpenAI; default: that of the model'),
+    .describe(
+      'A voice that `GET /v1/audio/voices` lists, stored ones included, one of OpenAI, or a mix such as `af_bella(2)+af_sky`; default: that of the model',
+    ),
   response_format: AUDIO_FORMAT,
   speed: z.number().optional().describe('0.25 to 4; default: 1'),
+  lang_code: z.string().optional().describe('Language of the pronunciation, e.g. `en-gb`; default: that of the voice'),
   ref_audio: z
     .string()
     .optional()

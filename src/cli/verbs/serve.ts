@@ -214,7 +214,7 @@ load = "on-demand"
 
 [model]
 # A demo model without trained weights: it plays a tone for each letter.
-# A real model: "kokoro-multi-lang-v1.0-int8"
+# A real model: "kokoro-multi-lang-v1.0"
 default = "demo-speaker"
 aliases = ["tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
 `,

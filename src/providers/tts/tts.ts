@@ -34,7 +34,7 @@ export const ttsFormat: ModelFormat = {
 };
 
 const TTS_BUNDLES: readonly BundleShape[] = [
-  { family: 'kokoro', networks: [/^model(?:\.[a-z0-9]+)?\.onnx$/], others: [/^voices\.bin$/, TOKENS] },
+  { family: 'kokoro', networks: [/^model(?:\.[a-z0-9]+)?\.onnx$/], others: [/^voices\.bin$/, TOKENS], floatsFirst: true },
   { family: 'matcha', networks: [/^model-steps-\d+\.onnx$/, /^(?:vocos|hifigan).*\.onnx$/], others: [TOKENS] },
   {
     family: 'pocket',

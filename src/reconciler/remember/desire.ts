@@ -20,7 +20,7 @@ export interface DesireDeps {
   /** The image a provider runs in; undefined if none is known. */
   readonly images: (kind: ProviderKind, backend: Backend) => ImageReference | undefined;
   readonly settings: Pick<Settings, 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
-    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'>>;
+    Partial<Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN' | 'SVC_WYOMING'>>;
   /** Default: without memory. */
   readonly give?: typeof giveBackend;
 }
@@ -47,7 +47,7 @@ export function desire(
     providers,
     images,
     portRange: settings.SVC_PORT_RANGE,
-    ownPorts: [settings.SVC_LISTEN, settings.SVC_MANAGEMENT_LISTEN].flatMap((listen) => listen?.port ?? []),
+    ownPorts: [settings.SVC_LISTEN, settings.SVC_MANAGEMENT_LISTEN, settings.SVC_WYOMING].flatMap((listen) => listen?.port ?? []),
     modelsRoot: models.root,
     memoryBudgetBytes: budgetOf(settings, ownMemory),
     ...templating,

@@ -25,6 +25,12 @@ function isTimeZone(name: string): boolean {
   }
 }
 
+/** Just a port stands for the loopback. */
+export const LocalListenAddress = z
+  .string()
+  .transform((text) => (/^[0-9]{1,5}$/.test(text) ? `127.0.0.1:${text}` : text))
+  .pipe(ListenAddress);
+
 export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 export const Count = (min: number, max: number) =>
   z

@@ -11,6 +11,7 @@ import {
   IdentityRoles,
   LicenseNames,
   ListenAddress,
+  LocalListenAddress,
   NamesOf,
   ObjectName,
   Origins,
@@ -30,6 +31,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_MANAGEMENT_LISTEN: ListenAddress.optional().describe(
     'Second address, such as `127.0.0.1:8081`, that answers every route; `SVC_LISTEN` then answers those for models and probes only (`docs/security.md`). Default: none',
+  ),
+  SVC_WYOMING: LocalListenAddress.optional().describe(
+    'Port, such as `10300`, at which slots for speech answer Home Assistant over the Wyoming protocol, on the loopback; or an address and a port. The protocol has no authentication (`docs/security.md`). Default: none',
   ),
   SVC_RUNTIME: z
     .enum(['auto', 'podman', 'kube', 'process'])

@@ -56,6 +56,15 @@ test('the size of a model is that of the networks that are loaded: the quantised
   expect(await read(sttFormat, sample)).toMatchObject({ sizeBytes: bytes });
 });
 
+test('the size of a Kokoro with both precisions is that of the one with 32 bits, which is loaded', async () => {
+  const { files, entry } = kokoroSample();
+  const both = {
+    files: { ...files, 'model.int8.onnx': new Uint8Array(7) },
+    entry: { ...entry, names: [...(entry.names ?? []), 'model.int8.onnx'] },
+  };
+  expect(await read(ttsFormat, both)).toMatchObject({ sizeBytes: Object.values(files).reduce((sum, { length }) => sum + length, 0) });
+});
+
 test('only a Whisper of several languages translates', async () => {
   const capabilities = async (sample: SampleModel) => {
     const reading = await read(sttFormat, sample);

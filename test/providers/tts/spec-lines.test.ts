@@ -6,6 +6,7 @@ import { PROVIDERS } from '../../../src/providers/registry.ts';
 import { tts } from '../../../src/providers/tts/tts.ts';
 import { ttsContents } from '../../../src/providers/tts/decide/tts-model.ts';
 import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from '../../../src/schema/slot/provider-kinds.ts';
+import { KOKORO_ARCHIVES, KOKORO_VOICES } from '../../support/speech/kokoro-voices.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
 
 test('Text-to-speech runtime | CPU or Vulkan', () => {
@@ -41,37 +42,38 @@ test('All five are first-class: text-to-speech is one of the providers of this b
   expect(DEFAULT_PROVIDER_OF_SLOT['tts']).toBe('tts');
 });
 
-/** The voices of version 1.0, by their language: how many female and male ones. */
-const KOKORO: readonly (readonly [prefix: string, count: number])[] = [
-  ['af', 11],
-  ['am', 9],
-  ['bf', 4],
-  ['bm', 4],
-  ['ef', 1],
-  ['em', 2],
-  ['ff', 1],
-  ['hf', 2],
-  ['hm', 2],
-  ['if', 1],
-  ['im', 1],
-  ['jf', 4],
-  ['jm', 1],
-  ['pf', 1],
-  ['pm', 2],
-  ['zf', 4],
-  ['zm', 4],
-];
-
-test('the 82M-parameter model has 54 voices in 8 languages, where English counts once', () => {
-  const names = KOKORO.flatMap(([prefix, count]) => Array.from({ length: count }, (_, index) => `${prefix}_${index}`));
-  const { voices } = ttsContents(
+const kokoroVoices = (names: readonly string[]) =>
+  ttsContents(
     'kokoro',
     new Map([
-      ['n_speakers', '54'],
+      ['n_speakers', String(names.length)],
       ['speaker_names', names.join(',')],
     ]),
-  );
-  expect(voices.map(({ id }) => id)).toEqual(names);
+  ).voices;
+
+test('the 82M-parameter model has 54 voices in 8 languages, where English counts once', () => {
+  const voices = kokoroVoices(KOKORO_VOICES);
   expect(voices).toHaveLength(54);
   expect(new Set(voices.map(({ language = '' }) => language.replace(/-(us|gb)$/, ''))).size).toBe(8);
+  for (const [id, language] of [
+    ['af_heart', 'en-us'],
+    ['bm_george', 'en-gb'],
+    ['em_santa', 'es'],
+    ['ff_siwis', 'fr'],
+    ['hm_psi', 'hi'],
+    ['im_nicola', 'it'],
+    ['jf_nezumi', 'ja'],
+    ['pm_santa', 'pt-br'],
+    ['zm_yunyang', 'zh'],
+  ])
+    expect(voices).toContainEqual({ id, language });
+});
+
+test.each([
+  ['until 2026-09-08', 53, { em_alex: 29, ff_siwis: 30, pm_santa: 44, zm_yunyang: 52 }],
+  ['since 2026-09-08', 54, { em_alex: 29, ff_siwis: 30, pm_santa: 44, zm_yunyang: 52, em_santa: 53 }],
+])('each voice has the number that it has in the archive of sherpa-onnx %s', (archive, count, numbers) => {
+  const ids = kokoroVoices(KOKORO_ARCHIVES[archive] ?? []).map(({ id }) => id);
+  expect(ids).toHaveLength(count);
+  for (const [name, number] of Object.entries(numbers)) expect([name, ids.indexOf(name)]).toEqual([name, number]);
 });

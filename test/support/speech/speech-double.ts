@@ -65,6 +65,7 @@ function transcribe({ url, body }: SeenRequest, res: ServerResponse): void {
   const bytes = form.indexOf('\r\n--', from) - from;
   if (form.startsWith('not audio', from))
     return fail(res, 400, { code: 'audio.invalid', message: 'Send audio: the file is not', param: 'file' });
+  if (field('language') === 'xx') res.setHeader('x-svc-note', 'The model does not know the language "xx"');
   const text = `${url === '/v1/audio/translations' ? 'translated' : 'heard'} ${bytes} bytes`;
   if (field('prompt') === ENDLESS) return;
   if (field('stream') === 'true') {

@@ -121,6 +121,26 @@ describe('describeModel()', () => {
     expect(config('fr')).toMatchObject({ model: { kokoro: { ...files, lang: 'fr' } } });
   });
 
+  const chinese = ['date-zh.fst', 'number-zh.fst', 'phone-zh.fst'];
+  const configOf = (names: readonly string[], language: string): object => {
+    const described = describeKokoro(kokoro, voicesBytes, names);
+    if (!described.ok) throw new Error(described.why);
+    return nativeConfig(described.facts.engine, { resolve: (name) => `/m/${name}`, threads: 1, language, task: 'transcribe' });
+  };
+
+  test('only Chinese voices get the Chinese rules, in the order of the documentation of the library: phone, date, number', () => {
+    const names = [...kokoroFiles, ...chinese];
+    expect(configOf(names, 'zh')).toMatchObject({ ruleFsts: '/m/phone-zh.fst,/m/date-zh.fst,/m/number-zh.fst' });
+    for (const language of ['en-us', 'en-gb', 'fr', 'ja', '']) expect(configOf(names, language)).not.toHaveProperty('ruleFsts');
+  });
+
+  test('a Kokoro computes with 32 bits unless only integers of 8 bits are there, which become no numbers for some sentences', () => {
+    expect(configOf(['model.int8.onnx', ...kokoroFiles], 'en-us')).toMatchObject({ model: { kokoro: { model: '/m/model.onnx' } } });
+    expect(configOf(['model.int8.onnx', ...kokoroFiles.slice(1)], 'en-us')).toMatchObject({
+      model: { kokoro: { model: '/m/model.int8.onnx' } },
+    });
+  });
+
   const whisper = ['x-encoder.onnx', 'x-decoder.onnx', 'x-tokens.txt'] as const;
   const parakeet = ['encoder.onnx', 'decoder.onnx', 'joiner.onnx', 'tokens.txt'] as const;
   const moonshine = ['preprocess.onnx', 'encode.onnx', 'uncached_decode.onnx', 'cached_decode.onnx', 'tokens.txt'] as const;

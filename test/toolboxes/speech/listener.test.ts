@@ -114,12 +114,18 @@ describe('The speech server, for speech-to-text, on the real library', () => {
     expect(JSON.parse((await transcribe(server, lying)).text)).toMatchObject({ text: DEMO_TRANSCRIPT, usage: { seconds: 2 } });
   });
 
-  test('refuses a translation, another language and a wrong field', async () => {
+  test('tries a language that the model does not know, and says so in a header', async () => {
+    const { status, text, headers } = await transcribe(server, SOUND, { language: 'de' });
+    expect({ status, body: JSON.parse(text) }).toMatchObject({ status: 200, body: { text: DEMO_TRANSCRIPT } });
+    expect(headers.get('x-svc-note')).toBe('The model does not know the language "de", and was not told it; it knows en');
+    expect((await transcribe(server, SOUND, { language: 'en' })).headers.get('x-svc-note')).toBeNull();
+  });
+
+  test('refuses a translation and a wrong field', async () => {
     expect(await transcribe(server, SOUND, {}, 'translations')).toMatchObject({
       status: 422,
       text: expect.stringContaining('cannot translate'),
     });
-    expect(await transcribe(server, SOUND, { language: 'de' })).toMatchObject({ status: 422 });
     expect(await transcribe(server, SOUND, { response_format: 'xml' })).toMatchObject({ status: 400 });
   });
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { chooseVoice, type Voice } from '../../../toolboxes/speech/decide/choose-voice.ts';
 import { parseFlags } from '../../../toolboxes/speech/decide/parse-flags.ts';
 import { parseSpeech } from '../../../toolboxes/speech/decide/parse-speech.ts';
 import { parseTranscription, type ListenerAbilities } from '../../../toolboxes/speech/decide/parse-transcription.ts';
@@ -101,12 +100,22 @@ describe('parseTranscription()', () => {
       'stream',
     ],
     [english, [['language', 'Klingon language']], 400, 'request.invalid', 'language'],
-    [english, [['language', 'de']], 422, 'audio.language_unsupported', 'language'],
     [english, [verbose, ['timestamp_granularities[]', 'word']], 422, 'audio.timestamps_unsupported', 'timestamp_granularities'],
     [parakeet, [['timestamp_granularities[]', 'word']], 400, 'request.invalid', 'timestamp_granularities'],
     [parakeet, [verbose, ['timestamp_granularities[]', 'letter']], 400, 'request.invalid', 'timestamp_granularities'],
   ] as const)('%j refuses %j with %s %s', (abilities, fields, status, code, param) => {
     expect(parseTranscription(fields, 'transcribe', abilities)).toMatchObject({ ok: false, refusal: { status, code, param } });
+  });
+
+  test('a language that the model does not know is tried without it, and the client is told', () => {
+    for (const task of ['transcribe', 'translate'] as const)
+      expect(parseTranscription([['language', 'xx-YY']], task, whisper)).toMatchObject({
+        ok: true,
+        value: { language: undefined, note: expect.stringContaining('does not know the language "xx"') },
+      });
+    const known = parseTranscription([['language', 'de']], 'transcribe', whisper);
+    expect(known).toMatchObject({ ok: true, value: { language: 'de' } });
+    expect(known).not.toHaveProperty('value.note');
   });
 
   test('a translation needs a model that can translate', () => {
@@ -140,8 +149,20 @@ describe('parseSpeech()', () => {
     [{ input: 'a', speed: '1' }, 400, 'speed'],
     [{ input: 'a', stream_format: 'ws' }, 400, 'stream_format'],
     [{ input: 'a', voice: 3 }, 400, 'voice'],
+    [{ input: 'a', lang_code: 3 }, 400, 'lang_code'],
+    [{ input: 'a', lang_code: 'Klingon language' }, 400, 'lang_code'],
   ])('refuses %j with status %s', (body, status, param) => {
     expect(parse(body)).toMatchObject({ ok: false, refusal: { status, param } });
+  });
+
+  test.each([
+    ['a', 'en-us'],
+    ['b', 'en-gb'],
+    ['EN_GB', 'en-gb'],
+    ['de', 'de'],
+    ['', ''],
+  ])('the language "%s" is "%s"', (lang_code, language) => {
+    expect(parse({ input: 'a', lang_code })).toMatchObject({ ok: true, value: { language } });
   });
 
   test('says that ffmpeg is missing', () => {
@@ -152,55 +173,6 @@ describe('parseSpeech()', () => {
 
   test('accepts any text without throwing', () => {
     fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => expect(typeof parseSpeech(text, full).ok).toBe('boolean')));
-  });
-});
-
-describe('chooseVoice()', () => {
-  const kokoro: readonly Voice[] = ['af_alloy', 'af_bella', 'af_heart', 'af_sky', 'bf_emma'].map((name) => ({
-    name,
-    language: name.startsWith('b') ? 'en-gb' : 'en-us',
-  }));
-  const demo: readonly Voice[] = ['one', 'two'].map((name) => ({ name, language: '' }));
-
-  test.each([
-    [kokoro, undefined, 2],
-    [demo, undefined, 0],
-    [kokoro, 'af_sky', 3],
-    [kokoro, 'AF_Sky', 3],
-    [kokoro, 'alloy', 0],
-    [kokoro, 'shimmer', 1],
-    [kokoro, 'coral', 2],
-    [demo, 'alloy', 0],
-    [demo, 'ash', 1],
-    [demo, 'onyx', 1],
-    [kokoro, 'af_bella(2)+af_bella', 1],
-    [kokoro, ' af_sky (0.5)', 3],
-  ])('%j with %s is voice %s', (voices, wanted, speaker) => {
-    expect(chooseVoice({ voices, clones: false }, { voice: wanted })).toMatchObject({ ok: true, value: { speaker } });
-  });
-
-  test('answers an unknown voice with the list, and a mix with the reason', () => {
-    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'bob' })).toMatchObject({
-      refusal: {
-        status: 400,
-        code: 'audio.voice_unknown',
-        message: 'Choose another voice than "bob": the model has af_alloy, af_bella, af_heart, af_sky, bf_emma',
-      },
-    });
-    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'af_bella+bob' })).toMatchObject({
-      refusal: { code: 'audio.voice_unknown' },
-    });
-    expect(chooseVoice({ voices: kokoro, clones: false }, { voice: 'af_bella(2)+af_sky' })).toMatchObject({
-      refusal: { status: 422, code: 'audio.mix_unsupported' },
-    });
-  });
-
-  test('keeps the message short, whatever the name and however many voices', () => {
-    const many = Array.from({ length: 900 }, (_, index) => ({ name: `speaker_${index}`, language: '' }));
-    const found = chooseVoice({ voices: many, clones: false }, { voice: 'x'.repeat(100_000) });
-    if (found.ok) throw new Error('found');
-    expect(found.refusal.message.length).toBeLessThan(1500);
-    expect(found.refusal.message).toContain('and 840 more');
   });
 });
 

@@ -60,3 +60,11 @@ export function pitchOf(pcm: Buffer, rate: number): number {
   const rising = samples.filter((sample, index) => index > 0 && (samples[index - 1] ?? 0) < 0 && sample >= 0);
   return (rising.length * rate) / samples.length;
 }
+
+/** A tone that swells and fades four times a second, as syllables do. */
+export function spokenFile(seconds: number, rate = 16_000): Buffer {
+  return wavFile(
+    Array.from({ length: seconds * 8 }, (_, index) => [1 / 8, index % 2 === 0 ? 0.3 : 0.02] as const),
+    { rate },
+  );
+}

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { writeDemoSpeech } from '../../../toolboxes/demo/demo-models.ts';
 import { DEMO_SAMPLE_RATE, DEMO_SAMPLES_PER_CHARACTER, DEMO_VOICES } from '../../../toolboxes/demo/demo-speaker.ts';
 import { encodeOnnx } from '../../../toolboxes/demo/encode-onnx.ts';
+import { writeBrokenSpeaker } from '../../support/speech/slow-speaker.ts';
 import { speak, startSpeechServer, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 
 const BYTES_PER_CHARACTER = DEMO_SAMPLES_PER_CHARACTER * 2;
@@ -154,3 +155,38 @@ test('a model of Kokoro with a wrong voices file is refused before the library e
   expect(server.output()).toContain('Download "voices.bin" again: it has 100 bytes, but the model needs 28200960 for its 54 voices');
   await rm(root, { recursive: true });
 }, 60_000);
+
+describe('A model whose sound is no number for long sentences', () => {
+  let root = '';
+  let server: RunningSpeechServer;
+  beforeAll(async () => {
+    root = await mkdtemp(path.join(tmpdir(), 'svc-speaker-'));
+    await writeBrokenSpeaker(path.join(root, 'broken'));
+    server = await startSpeechServer('tts', path.join(root, 'broken'), { flags: ['--ffmpeg', 'none'] });
+    await untilHealth(server, 'ready');
+  }, START_MS);
+  afterAll(async () => {
+    await server.stop();
+    await rm(root, { recursive: true });
+  });
+
+  test('speaks a sentence in two parts if that helps', async () => {
+    const response = await speak(server, { input: 'Eighteen letters, and eighteen.', response_format: 'pcm' });
+    const pcm = Buffer.from(await response.arrayBuffer());
+    expect(response.status).toBe(200);
+    expect(pcm.length).toBe('Eighteen letters,and eighteen.'.length * BYTES_PER_CHARACTER);
+    const parts = [0, 18].map((at) => pcm.subarray(at * BYTES_PER_CHARACTER, (at + 8) * BYTES_PER_CHARACTER));
+    for (const part of parts) expect(part.some((byte) => byte !== 0)).toBe(true);
+  });
+
+  test.each(['Incomprehensibilities.', 'Short. Extraordinarilynesses andcounterrevolutionaries.'])(
+    'answers %j with an error that has the sentence',
+    async (input) => {
+      const response = await speak(server, { input, response_format: 'wav', stream_format: 'sse' });
+      const text = (await response.text()).replaceAll(/"audio":"[^"]*"/g, '');
+      expect(text).toContain('"code":"audio.not_spoken"');
+      expect(text).toContain(input.replace('Short. ', ''));
+      if (!input.startsWith('Short')) expect(response.status).toBe(422);
+    },
+  );
+});

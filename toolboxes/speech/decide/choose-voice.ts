@@ -1,5 +1,7 @@
 /** Finds the voice that a request names: by its name, by a name of OpenAI, or as a mix. Pure. */
-import { accept, refuse, type Outcome } from './refusal.ts';
+import { accept, invalid, refuse, type Outcome } from './refusal.ts';
+import { unknownLanguage } from './parse-transcription.ts';
+import type { MixPart } from './mix-voices.ts';
 
 export interface Voice {
   readonly name: string;
@@ -10,7 +12,9 @@ export interface Voice {
 export interface ChosenVoice {
   /** The number of the voice in the model. */
   readonly speaker: number;
+  /** Of a mix, that of the first voice. */
   readonly language: string;
+  readonly mix?: readonly MixPart[];
 }
 
 /** The voices of OpenAI, with the voices of Kokoro that stand for them. In other models, their order decides. */
@@ -30,7 +34,10 @@ const OPENAI_VOICES: readonly (readonly [name: string, kokoro: string])[] = [
   ['cedar', 'am_adam'],
 ];
 const DEFAULT_VOICE = 'af_heart';
+/** `af_bella(2)+af_sky`, as Kokoro-FastAPI has it: a weight is 1 unless it is there. */
 const MIX_PART = /^\s*([^()+]+?)\s*(?:\(\s*([0-9.]{1,10})\s*\))?\s*$/;
+/** Each mix loads the model once more; nobody hears a tenth voice. */
+const MOST_MIXED = 8;
 /** Names in a message; a model can have a thousand voices. */
 const NAMED = 60;
 
@@ -51,6 +58,7 @@ const NO_CLONING = refuse({
 interface Speaker {
   readonly voices: readonly Voice[];
   readonly clones: boolean;
+  readonly mixes?: boolean | undefined;
 }
 
 interface Wish {
@@ -58,27 +66,46 @@ interface Wish {
   readonly sample?: unknown;
 }
 
-export function chooseVoice({ voices, clones }: Speaker, { voice: wanted, sample }: Wish): Outcome<ChosenVoice> {
+export function chooseVoice({ voices, clones, mixes = false }: Speaker, { voice: wanted, sample }: Wish): Outcome<ChosenVoice> {
   if (clones) return sample === undefined ? NO_SAMPLE : accept({ speaker: 0, language: '' });
   if (sample !== undefined) return NO_CLONING;
   if (wanted === undefined) return chosen(voices, Math.max(0, indexOf(voices, DEFAULT_VOICE)));
   const whole = find(voices, wanted);
   if (whole !== undefined) return chosen(voices, whole);
-  const parts = wanted.split('+').map((part) => MIX_PART.exec(part));
-  const speakers = new Set<number>();
-  for (const part of parts) {
-    const index = part?.[1] === undefined ? undefined : find(voices, part[1]);
-    if (index === undefined) return unknown(voices, part?.[1] ?? wanted);
-    speakers.add(index);
+  const weights = new Map<number, number>();
+  for (const text of wanted.split('+', MOST_MIXED + 1)) {
+    const part = MIX_PART.exec(text);
+    const speaker = part?.[1] === undefined ? undefined : find(voices, part[1]);
+    if (speaker === undefined) return unknown(voices, part?.[1] ?? wanted);
+    const weight = Number(part?.[2] ?? 1);
+    if (!(weight > 0))
+      return invalid('voice', `Set the weight of "${voices[speaker]?.name}" to a number above 0, as in "af_bella(2)+af_sky"`);
+    weights.set(speaker, (weights.get(speaker) ?? 0) + weight);
   }
-  const [only] = speakers;
-  if (speakers.size === 1 && only !== undefined) return chosen(voices, only);
+  const [only = 0] = weights.keys();
+  if (weights.size === 1) return chosen(voices, only);
+  if (weights.size > MOST_MIXED) return invalid('voice', `Mix at most ${MOST_MIXED} voices`);
+  const mix = Array.from(weights, ([speaker, weight]) => ({ speaker, weight }));
+  if (mixes) return accept({ speaker: 0, language: voices[only]?.language ?? '', mix });
   return refuse({
     status: 422,
     code: 'audio.mix_unsupported',
-    message: `Choose one voice instead of "${shorten(wanted)}": the engine cannot mix voices`,
+    message: `Choose one voice instead of "${shorten(wanted)}": only models of Kokoro mix voices`,
     param: 'voice',
   });
+}
+
+/** The language in which a voice speaks. One that the model does not know is tried in the language of the voice. */
+export function chooseLanguage(
+  languages: readonly string[],
+  voice: ChosenVoice,
+  wanted: string,
+): { readonly language: string; readonly note?: string } {
+  if (wanted === '') return { language: voice.language };
+  const known = [wanted, ...(languages.includes(voice.language) ? [voice.language] : []), ...languages].find(
+    (language) => languages.includes(language) && (language === wanted || language.startsWith(`${wanted}-`)),
+  );
+  return known === undefined ? { language: voice.language, note: unknownLanguage(wanted, languages) } : { language: known };
 }
 
 function chosen(voices: readonly Voice[], speaker: number): Outcome<ChosenVoice> {

@@ -15,8 +15,12 @@ export interface ModelFacts {
   readonly voices: readonly Voice[];
   /** It has no voices of its own, and imitates the one of a recording instead. */
   readonly clones: boolean;
+  /** Its voices are numbers that can be mixed. */
+  readonly mixes?: boolean;
   /** Seconds that the model processes at once. */
   readonly mostSeconds: number;
+  /** The library returns an empty text, and no error, when the model fails. */
+  readonly failsSilently?: boolean;
   /** The configuration of the library. File names are relative to the directory of the model. */
   readonly engine: EngineConfig;
 }
@@ -47,7 +51,7 @@ const POCKET_RATE = 24_000;
 export function describeModel(facts: BundleFacts): Described {
   switch (facts.bundle.family) {
     case 'moonshine':
-      return listener(facts, { role: 'moonshine', languages: [languageOf(facts.name)], mostSeconds: 28 });
+      return describeMoonshine(facts);
     case 'whisper':
       return describeWhisper(facts);
     case 'transducer':
@@ -63,6 +67,16 @@ export function describeModel(facts: BundleFacts): Described {
     case 'pocket':
       return describePocket(facts);
   }
+}
+
+/**
+ * sherpa-onnx 1.13.8 returns an empty text for more than 384 encoded frames, 9.2 seconds, of the second layout, whose decoders are merged
+ * (https://github.com/k2-fsa/sherpa-onnx/issues/3975, read in November 2026).
+ */
+function describeMoonshine(facts: BundleFacts): Described {
+  const merged = facts.bundle.graphs['mergedDecoder'] !== undefined;
+  const languages = [languageOf(facts.name)];
+  return listener(facts, { role: 'moonshine', languages, mostSeconds: merged ? 8 : 28, failsSilently: merged });
 }
 
 /** A Whisper that whisper.cpp's server loads. It hears 30 seconds at once. */
@@ -86,11 +100,20 @@ interface ListenerOptions {
   readonly translation?: boolean;
   readonly timestamps?: readonly Granularity[];
   readonly mostSeconds: number;
+  readonly failsSilently?: boolean;
   readonly modelType?: string;
 }
 
 function listener({ bundle }: BundleFacts, options: ListenerOptions): Described {
-  const { role, languages = [], translation = false, timestamps = ['segment'], mostSeconds, modelType = '' } = options;
+  const {
+    role,
+    languages = [],
+    translation = false,
+    timestamps = ['segment'],
+    mostSeconds,
+    failsSilently = false,
+    modelType = '',
+  } = options;
   const { tokens = '', ...files } = { ...bundle.graphs, ...bundle.files };
   const engine = { kind: 'listener', role, files, options: { tokens }, modelType } as const;
   const facts = {
@@ -102,6 +125,7 @@ function listener({ bundle }: BundleFacts, options: ListenerOptions): Described 
     voices: [],
     clones: false,
     mostSeconds,
+    failsSilently,
     engine,
   };
   return { ok: true, facts };
@@ -130,7 +154,7 @@ function describeCtc(facts: BundleFacts): Described {
 }
 
 /** The first letter of a voice of Kokoro is its language; espeak-ng knows the languages by these names. */
-const KOKORO_LANGUAGES: Readonly<Record<string, string>> = {
+export const KOKORO_LANGUAGES: Readonly<Record<string, string>> = {
   a: 'en-us',
   b: 'en-gb',
   e: 'es',
@@ -199,6 +223,7 @@ function speaker({ bundle }: BundleFacts, role: string, metadata: Metadata): Des
       timestamps: [],
       voices,
       clones: false,
+      mixes: bundle.family === 'kokoro',
       mostSeconds: 0,
       engine,
     },

@@ -12,6 +12,8 @@ export interface ConfigOptions {
 
 /** Languages that the lexicons of Kokoro cover; espeak-ng pronounces the others. */
 const LEXICON_LANGUAGES = ['en-us', 'en-gb', 'zh', ''];
+/** Names of espeak-ng, whose voices have the names of its files. */
+const ESPEAK_NAMES: Readonly<Record<string, string>> = { '': 'en-us', 'en-gb': 'en', zh: 'cmn' };
 const LISTENER_FEATURES = { sampleRate: 16_000, featureDim: 80 };
 
 export function nativeConfig(engine: EngineConfig, options: ConfigOptions): object {
@@ -33,9 +35,10 @@ export function nativeConfig(engine: EngineConfig, options: ConfigOptions): obje
       },
     };
   }
-  const pronunciation =
-    engine.options['multilingual'] === 'yes' ? multilingual(engine.options['lexicon'] ?? '', options) : plain(engine, resolve);
-  const rules = engine.rules.map(resolve).join(',');
+  const isMultilingual = engine.options['multilingual'] === 'yes';
+  const pronunciation = isMultilingual ? multilingual(engine.options['lexicon'] ?? '', options) : plain(engine, resolve);
+  // Those of a model of several languages are for Chinese, and would make "三" of the "3" in an English sentence.
+  const rules = isMultilingual && language !== 'zh' ? '' : paths(engine.rules, resolve);
   return {
     model: { [engine.role]: { ...files, ...pronunciation }, numThreads: threads, provider: 'cpu', debug: 0 },
     maxNumSentences: 1,
@@ -53,7 +56,7 @@ function multilingual(lexicons: string, { resolve, language }: ConfigOptions): o
   const british = language === 'en-gb';
   const fitting = lexicons.split(',').filter((name) => name !== '' && !name.includes(british ? '-us-' : '-gb-'));
   if (fitting.length > 0 && LEXICON_LANGUAGES.includes(language)) return { lexicon: paths(fitting, resolve) };
-  return { lang: language === '' ? 'en-us' : language };
+  return { lang: ESPEAK_NAMES[language] ?? language };
 }
 
 const paths = (names: readonly string[], resolve: ConfigOptions['resolve']): string => names.map(resolve).join(',');

@@ -1,4 +1,5 @@
 /** Checks the body of a request for speech. Pure. */
+import { KOKORO_LANGUAGES } from './describe-model.ts';
 import { accept, invalid, refuse, type Outcome } from './refusal.ts';
 import { isSpeakable, plainText, splitSentences } from './split-sentences.ts';
 
@@ -20,6 +21,8 @@ export interface Speech {
   readonly sentences: readonly [string, ...string[]];
   readonly characters: number;
   readonly voice: string | undefined;
+  /** Empty: that of the voice. */
+  readonly language: string;
   readonly format: SpeechFormat;
   /** 1 is the usual speed. */
   readonly speed: number;
@@ -60,6 +63,8 @@ export function parseSpeech(text: string, { compression, maxInput }: SpeakerAbil
   if (stream !== 'audio' && stream !== 'sse') return invalid('stream_format', 'Set "stream_format" to "audio" or "sse"');
   const voice = parseVoice(body['voice']);
   if (!voice.ok) return voice;
+  const language = parseLanguage(body['lang_code']);
+  if (!language.ok) return language;
   const sample = parseSample(body);
   if (!sample.ok) return sample;
   const [first, ...more] = isSpeakable(input) ? splitSentences(plainText(input)) : [];
@@ -68,6 +73,7 @@ export function parseSpeech(text: string, { compression, maxInput }: SpeakerAbil
     sentences: [first, ...more],
     characters: input.length,
     voice: voice.value,
+    language: language.value,
     format,
     speed,
     events: stream === 'sse',
@@ -90,6 +96,15 @@ function parseVoice(value: unknown): Outcome<string | undefined> {
   if (typeof value === 'string') return accept(value);
   if (typeof value === 'object' && 'id' in value && typeof value.id === 'string') return accept(value.id);
   return invalid('voice', 'Set "voice" to the name of a voice');
+}
+
+/** Kokoro-FastAPI names this field so, and takes the first letters of voices. */
+function parseLanguage(value: unknown): Outcome<string> {
+  if (value === undefined || value === null || value === '') return accept('');
+  if (typeof value !== 'string' || !/^[a-z]{1,3}(?:[-_][a-z0-9]{2,8})?$/i.test(value))
+    return invalid('lang_code', 'Set "lang_code" to a code such as "en-us", or to the first letter of a voice');
+  const code = value.toLowerCase().replace('_', '-');
+  return accept(KOKORO_LANGUAGES[code] ?? code);
 }
 
 const DATA_ADDRESS = /^data:[a-z0-9.+/-]{1,80}(?:;[a-z0-9.=+-]{1,80}){0,4},/i;

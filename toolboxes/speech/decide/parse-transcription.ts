@@ -5,6 +5,8 @@ import { accept, invalid, refuse, type Outcome } from './refusal.ts';
 export interface Transcription {
   /** A code such as `en`; undefined lets the model decide. */
   readonly language: string | undefined;
+  /** For the client, if it did not get all that it asked for. */
+  readonly note?: string;
   readonly format: TranscriptFormat;
   readonly granularities: readonly Granularity[];
   readonly stream: boolean;
@@ -45,7 +47,7 @@ export function parseTranscription(
   const language = parseLanguage(value('language'), task, abilities);
   if (!language.ok) return language;
   const hints = { prompt: value('prompt') ?? '', temperature: Number(temperature ?? 0) };
-  return accept({ language: language.value, format, granularities: granularities.value, stream, ...hints });
+  return accept({ ...language.value, format, granularities: granularities.value, stream, ...hints });
 }
 
 function parseBoolean(text: string | undefined): boolean | undefined {
@@ -78,18 +80,22 @@ function parseLanguage(
   text: string | undefined,
   task: 'transcribe' | 'translate',
   abilities: ListenerAbilities,
-): Outcome<string | undefined> {
+): Outcome<Pick<Transcription, 'language' | 'note'>> {
   if (task === 'translate' && !abilities.translation) {
     const message = 'Transcribe the audio, or choose a multilingual Whisper model: this model cannot translate';
     return refuse({ status: 422, code: 'audio.translation_unsupported', message });
   }
-  if (text === undefined || text === 'auto') return accept(undefined);
+  if (text === undefined || text === 'auto') return accept({ language: undefined });
   const language = /^([a-z]{2,3})(?:[-_][a-z0-9]{2,8})*$/i.exec(text)?.[1]?.toLowerCase();
   if (language === undefined) return invalid('language', `Set "language" to a code such as "en", not "${shown(text)}"`);
-  if (abilities.languages.length === 0) return accept(undefined);
-  if (abilities.languages.includes(language)) return accept(language);
-  const message = `Choose another language than "${language}", or another model: this one knows ${abilities.languages.join(', ')}`;
-  return refuse({ status: 422, code: 'audio.language_unsupported', message, param: 'language' });
+  if (abilities.languages.length === 0) return accept({ language: undefined });
+  if (abilities.languages.includes(language)) return accept({ language });
+  // Clients send the language of their user, whatever the model knows: a transcript may be of use, an error is not.
+  return accept({ language: undefined, note: unknownLanguage(language, abilities.languages) });
 }
+
+/** For the header `x-svc-note`. */
+export const unknownLanguage = (language: string, known: readonly string[]): string =>
+  `The model does not know the language "${language}", and was not told it; it knows ${known.join(', ')}`;
 
 const shown = (text: string | undefined): string => (text ?? '').slice(0, 80);

@@ -49,6 +49,18 @@ function splitLong(sentence: string): readonly string[] {
   return [...parts, rest].filter(isSpeakable);
 }
 
+/** Two parts of a sentence, cut behind the comma or else the space that is nearest to its middle. One part if there is no such place. */
+export function splitInTwo(sentence: string): readonly string[] {
+  for (const sign of [/[,;:،、，；：]/gu, /\s/gu]) {
+    const places = [...sentence.matchAll(sign)].map(({ index }) => index + 1);
+    const middle = sentence.length / 2;
+    const [at] = places.toSorted((a, b) => Math.abs(a - middle) - Math.abs(b - middle));
+    const parts = at === undefined ? [] : [sentence.slice(0, at).trim(), sentence.slice(at).trim()];
+    if (parts.length === 2 && parts.every(isSpeakable)) return parts;
+  }
+  return [sentence];
+}
+
 /** After the last comma, else after the last space, else anywhere, but not inside of a character. */
 function cutPlace(text: string): number {
   const least = Math.floor(MOST_CHARACTERS / 3);

@@ -4,7 +4,7 @@
  *   append ─► heard-sound ─► speech begins and ends ─► commit ─► utterance-queue ─► one transcription at a time
  *                  └──────── repeated transcription of the pending sound (early words): delta
  *
- * Each transcription is a request of its own to the slot (`transcribe-sound.ts`). The session keeps the sound until it
+ * Each transcription is a request of its own to the slot (`ask-gateway.ts`). The session keeps the sound until it
  * is answered, so the slot may load, swap its model or restart meanwhile. `SVC_AUDIO_LIMIT` and, together with the
  * bodies of requests, `SVC_BUFFER_LIMIT` bound that memory.
  */
@@ -17,11 +17,11 @@ import { decodeAudio, rateOf } from './decide/audio-format.ts';
 import * as rules from './decide/session-settings.ts';
 import * as utterances from './utterance-queue.ts';
 import { createHeardSound } from './heard-sound.ts';
-import type { TranscribeDeps } from './transcribe-sound.ts';
+import type { InnerCaller } from '../ask-gateway.ts';
 
 export const REALTIME_PATH = '/v1/realtime';
 
-export interface SessionDeps extends TranscribeDeps, utterances.MemoryDeps {
+export interface SessionDeps extends InnerCaller, utterances.MemoryDeps {
   readonly board: Pick<Board, 'current'>;
   /** Monotonic milliseconds. */
   readonly now: () => number;

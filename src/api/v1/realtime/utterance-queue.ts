@@ -1,6 +1,6 @@
 /** The committed utterances of a session, transcribed one at a time, so that transcripts keep their order. */
 import type { Transcription } from './decide/session-settings.ts';
-import { transcribeSound, type TranscribeDeps, type SoundToTranscribe } from './transcribe-sound.ts';
+import { transcribeSound, type InnerCaller, type SoundToTranscribe } from '../ask-gateway.ts';
 import type { BufferBudget } from '../../../gateway/traffic/traffic.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
@@ -15,7 +15,7 @@ interface Utterance {
   readonly sent: string;
 }
 
-interface UtteranceQueueOptions extends TranscribeDeps {
+interface UtteranceQueueOptions extends InnerCaller {
   readonly send: (event: object) => void;
   readonly onDone: () => void;
   /** Ends the session. */
@@ -71,7 +71,7 @@ async function transcribe(
   send({ type: 'conversation.item.input_audio_transcription.completed', ...about, transcript: transcript.text, usage });
 }
 
-interface EarlyWordsOptions extends TranscribeDeps, Pick<UtteranceQueueOptions, 'send'> {
+interface EarlyWordsOptions extends InnerCaller, Pick<UtteranceQueueOptions, 'send'> {
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }

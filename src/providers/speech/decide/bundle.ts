@@ -4,14 +4,19 @@ export interface BundleShape {
   readonly networks: readonly RegExp[];
   readonly others: readonly RegExp[];
   readonly without?: RegExp;
+  /** Quantised networks are taken only where there are no others. */
+  readonly floatsFirst?: boolean;
 }
 
 export type Bundle = { readonly family: string; readonly networks: readonly string[]; readonly others: readonly string[] };
 
 export function findBundle(shapes: readonly BundleShape[], names: readonly string[]): Bundle | undefined {
-  for (const { family, networks, others, without } of shapes) {
+  for (const { family, networks, others, without, floatsFirst = false } of shapes) {
     if (without !== undefined && names.some((name) => without.test(name))) continue;
-    const found = { networks: networks.map((pattern) => pick(pattern, names)), others: others.map((pattern) => pick(pattern, names)) };
+    const found = {
+      networks: networks.map((pattern) => pick(pattern, names, floatsFirst)),
+      others: others.map((pattern) => pick(pattern, names)),
+    };
     const bundle = { family, networks: found.networks.flatMap(listOf), others: found.others.flatMap(listOf) };
     if (bundle.networks.length === networks.length && bundle.others.length === others.length) return bundle;
   }
@@ -24,9 +29,9 @@ export const network = (role: string): RegExp => new RegExp(`^(?:.*[-_.])?${role
 export const TOKENS = /^(?:.*[-_.])?tokens\.txt$/;
 
 /** Releases often have each network twice. The quantised one is faster on a CPU. */
-function pick(pattern: RegExp, names: readonly string[]): string | undefined {
+function pick(pattern: RegExp, names: readonly string[], floatsFirst = false): string | undefined {
   const matching = names.filter((name) => pattern.test(name)).toSorted((a, b) => (a < b ? -1 : 1));
-  return matching.find((name) => name.includes('int8')) ?? matching[0];
+  return matching.find((name) => name.includes('int8') !== floatsFirst) ?? matching[0];
 }
 
 const listOf = (name: string | undefined): readonly string[] => (name === undefined ? [] : [name]);

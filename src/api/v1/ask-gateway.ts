@@ -1,16 +1,34 @@
-/** Transcribes a piece of sound through the gateway, as a request to `/v1/audio/transcriptions` of the slot. */
+/** Requests of this process to its own gateway, which treats them like any other: routed, held, parked, sent again. */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
-import { INFERENCE_PATHS, type InferencePath } from '../../../gateway/route/decide/inference-paths.ts';
-import type { Gateway } from '../../../gateway/gateway.ts';
-import { parseJson } from '../../../platform/decide/parse-json.ts';
-import { messageOf } from '../../../platform/error-text.ts';
-import { wavHeadOf } from '../../../platform/decide/wav-head.ts';
-import type { Transcription } from './decide/session-settings.ts';
-import type { ClientRequest, ClientResponse } from '../../../gateway/client-exchange.ts';
-import { parseRequestHead } from '../../../gateway/upstream/decide/request-head.ts';
+import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
+import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { wavHeadOf } from '../../platform/decide/wav-head.ts';
+import { parseJson } from '../../platform/decide/parse-json.ts';
+import { messageOf } from '../../platform/error-text.ts';
+import type { Transcription } from './realtime/decide/session-settings.ts';
+
+/** A client of this process whose work needs such requests. */
+export interface InnerCaller {
+  readonly gateway: Pick<Gateway, 'handle'>;
+  readonly socket: Socket;
+  /** The caller's; each request id begins with it. */
+  readonly requestId: string;
+}
+
+const Failure = z.object({
+  error: z.object({ message: z.string(), type: z.string().nullish(), code: z.string().nullish(), param: z.string().nullish() }),
+});
+
+/** The error in the body of an answer. `otherwise`: the message if there is none. */
+export function errorOf(json: unknown, otherwise: string) {
+  const { message = otherwise, type, code, param } = Failure.safeParse(json).data?.error ?? {};
+  return { type: type ?? 'upstream_error', code: code ?? null, message, param: param ?? null };
+}
 
 export interface SoundToTranscribe extends Transcription {
   /** Little-endian samples of 16 bits in one channel. */
@@ -22,32 +40,20 @@ export interface SoundToTranscribe extends Transcription {
 type TranscriptionError = Readonly<Record<'type' | 'message', string> & Record<'code' | 'param', string | null>>;
 type Transcript = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly error: TranscriptionError };
 
-export interface TranscribeDeps {
-  readonly gateway: Pick<Gateway, 'handle'>;
-  readonly socket: Socket;
-  /** The session's; each request id begins with it. */
-  readonly requestId: string;
-}
-
 const PATH = INFERENCE_PATHS.find(({ path }) => path === '/v1/audio/transcriptions');
 const Text = z.object({ text: z.string() });
-const Failure = z.object({
-  error: z.object({ message: z.string(), type: z.string().nullish(), code: z.string().nullish(), param: z.string().nullish() }),
-});
 
 /** Rejects only if the signal aborts. */
-export async function transcribeSound(sound: SoundToTranscribe, deps: TranscribeDeps, signal: AbortSignal): Promise<Transcript> {
+export async function transcribeSound(sound: SoundToTranscribe, deps: InnerCaller, signal: AbortSignal): Promise<Transcript> {
   if (PATH === undefined) throw new Error('There is no path for transcriptions');
   const boundary = `svc-${randomUUID()}`;
-  const requestId = `${deps.requestId}.${randomUUID().slice(0, 8)}`;
-  const request = { path: PATH, contentType: `multipart/form-data; boundary=${boundary}`, body: formOf(sound, boundary), requestId };
+  const request = { path: PATH, contentType: `multipart/form-data; boundary=${boundary}`, body: formOf(sound, boundary) };
   try {
-    const { status, text } = await askGateway(deps.gateway, { ...request, socket: deps.socket }, signal);
+    const { status, text } = await askGateway(deps, request, signal);
     const json = parseJson(text);
     const transcript = Text.safeParse(json).data;
     if (status === 200 && transcript !== undefined) return { ok: true, text: transcript.text.trim() };
-    const { message = 'The model server sent no transcript: try again', type, code, param } = Failure.safeParse(json).data?.error ?? {};
-    return { ok: false, error: { type: type ?? 'upstream_error', code: code ?? null, message, param: param ?? null } };
+    return { ok: false, error: errorOf(json, 'The model server sent no transcript: try again') };
   } catch (error) {
     signal.throwIfAborted();
     return { ok: false, error: { type: 'upstream_error', code: 'upstream.failed', message: messageOf(error), param: null } };
@@ -63,26 +69,26 @@ function formOf({ pcm, rate, model, language, prompt }: SoundToTranscribe, bound
   return [Buffer.from(`${fields.join('')}${file}`), wavHeadOf(rate, pcm.length), pcm, Buffer.from(`\r\n--${boundary}--\r\n`)];
 }
 
-/** In memory, to the gateway of this process, which treats it like any other: routed, held, parked, sent again. */
 interface InnerRequest {
   readonly path: InferencePath;
   readonly contentType: string;
   readonly body: readonly Buffer[];
-  readonly requestId: string;
-  readonly socket: Socket;
+  /** Gets the body of an answer with status 200 instead of `text`. The next piece waits until it resolves. */
+  readonly onPiece?: (piece: Buffer) => Promise<void>;
 }
 
 /** A transcript of an hour has about 60 KB. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Rejects if the signal aborts, or if the answer is cut. Errors of the gateway are answers. */
-async function askGateway(gateway: Pick<Gateway, 'handle'>, request: InnerRequest, signal: AbortSignal) {
+export async function askGateway({ gateway, socket, requestId: callerId }: InnerCaller, request: InnerRequest, signal: AbortSignal) {
   signal.throwIfAborted();
-  const { path, contentType, requestId } = request;
+  const { path, contentType, onPiece } = request;
+  const requestId = `${callerId}.${randomUUID().slice(0, 8)}`;
   const length = String(request.body.reduce((bytes, piece) => bytes + piece.length, 0));
   const rawHeaders = ['content-type', contentType, 'content-length', length];
-  const req = new MemoryRequest(request, rawHeaders);
-  const res = new MemoryResponse();
+  const req = new MemoryRequest(request, rawHeaders, socket);
+  const res = new MemoryResponse(onPiece);
   const abort = (): void => void res.destroy();
   signal.addEventListener('abort', abort, { once: true });
   try {
@@ -110,7 +116,7 @@ class MemoryRequest extends Readable implements ClientRequest {
   readonly complete = true;
   readonly #pieces: Buffer[];
 
-  constructor({ path, body, socket }: InnerRequest, rawHeaders: readonly string[]) {
+  constructor({ path, body }: InnerRequest, rawHeaders: readonly string[], socket: Socket) {
     super();
     this.url = path.path;
     this.rawHeaders = rawHeaders;
@@ -130,7 +136,13 @@ class MemoryResponse extends Writable implements ClientResponse {
   headersSent = false;
   status = 0;
   readonly pieces: Buffer[] = [];
+  readonly #onPiece: InnerRequest['onPiece'];
   #bytes = 0;
+
+  constructor(onPiece: InnerRequest['onPiece']) {
+    super();
+    this.#onPiece = onPiece;
+  }
 
   setHeader(): void {}
 
@@ -142,9 +154,19 @@ class MemoryResponse extends Writable implements ClientResponse {
   }
 
   override _write(piece: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    if (this.status === 200 && this.#onPiece !== undefined) return void this.#pass(this.#onPiece(piece), done);
     this.#bytes += piece.length;
     if (this.#bytes > ANSWER_BYTES) this.destroy();
     else this.pieces.push(piece);
+    done();
+  }
+
+  async #pass(passed: Promise<void>, done: (error?: Error) => void): Promise<void> {
+    try {
+      await passed;
+    } catch (error) {
+      return done(error instanceof Error ? error : new Error(String(error)));
+    }
     done();
   }
 }
