@@ -20,12 +20,14 @@ import type { SavedWorkflow } from './user-workflows.ts';
 export const GENERATIONS = '/v1/images/generations';
 export const IMG = SlotName.parse('img');
 
-type Family = 'sdxl-turbo' | 'sd-1.5';
+type Family = 'sdxl-turbo' | 'sd-1.5' | 'flux-kontext' | 'qwen-image-edit';
 type StandInOptions = Partial<Parameters<typeof startComfy>[0]>;
 
 const FILES = {
   'sdxl-turbo': ['sd_xl_turbo_1.0_fp16.safetensors', SHAPES.sdxl],
   'sd-1.5': ['v1-5.safetensors', SHAPES['sd-1.5']],
+  'flux-kontext': ['kontext.safetensors', SHAPES['flux-dev-split']],
+  'qwen-image-edit': ['edit.safetensors', SHAPES['qwen-image']],
 } as const;
 
 export interface ComfyFixture {
