@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { AskHealth, Endpoint, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import * as command from './decide/image-command.ts';
+import { drawFirst } from './first-image.ts';
 import { imageFormat } from './image-format.ts';
 import { translateImages } from './translate-images.ts';
 import { ok } from '../../schema/words/failure.ts';
@@ -70,7 +71,8 @@ export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
 export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   const health = await askHealth(endpoint, io, slot, signal);
   const workflow = userWorkflow(slot.model);
-  if (health.kind !== 'passing' || workflow === undefined) return health;
+  if (health.kind !== 'passing') return health;
+  if (workflow === undefined) return drawFirst(endpoint, io, slot, signal);
   for (const className of workflow.classes) {
     const { status, body } = await askClass(endpoint, io, className, signal);
     if (status === 0) return { kind: 'loading', message: 'The server is busy' };

@@ -16,6 +16,7 @@ import { parseQueued, parseRefusal, type SavedImage } from './decide/comfy-answe
 import { describeExecutionError, describeRefusal, imageFailed, type Drawing } from './decide/describe-failure.ts';
 import { drawableOf, wrongPath } from './decide/drawable.ts';
 import type { ImageTask } from './decide/image-parameters.ts';
+import { uuidOf } from './first-image.ts';
 import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { uploadImages } from './upload-images.ts';
@@ -101,9 +102,8 @@ const postJson = (path: string, body: object): UpstreamRequest => ({
 
 /** Names of a job at the server, derived from a random string of the gateway so that nobody can guess them. */
 function jobNames(random: string) {
+  const id = uuidOf(random);
   const digits = createHash('sha256').update(random).digest('hex');
-  // ComfyUI accepts UUIDs as client ids.
-  const id = digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
   // Seeds of 53 bits can be repeated by every program.
   return { id, filenamePrefix: `svc/${id}`, seed: BigInt(`0x${digits.slice(32, 45)}`) };
 }

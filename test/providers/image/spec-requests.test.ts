@@ -68,7 +68,17 @@ describe('the fields of an answer', () => {
   test('`data[].url` has the shape `/api/images/cache/<uuid>.png`', async () => {
     await start();
     for (const { url } of (await answerOf({ n: 2 })).data)
-      expect(url).toMatch(/^\/api\/images\/cache\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.png$/);
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/images\/cache\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.png$/);
+  });
+
+  test.each([
+    [{ host: 'localhost:8080' }, 'http://localhost:8080/api/'],
+    [{ host: 'localhost', 'x-forwarded-proto': 'https' }, 'https://localhost/api/'],
+  ])('`data[].url` begins with what the client calls the service: %j', async (headers, begin) => {
+    await start();
+    const body = JSON.stringify({ prompt: 'x', size: '64x64' });
+    const { url } = JSON.parse((await post(at().gateway.port, GENERATIONS, body, { headers })).text).data[0];
+    expect(url.slice(0, begin.length)).toBe(begin);
   });
 
   test('`data[].b64_json` is a PNG in base64', async () => {

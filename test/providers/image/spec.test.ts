@@ -124,15 +124,21 @@ describe('the image runtime', () => {
     expect(PROVIDER_KIND_NAMES).toHaveLength(5);
   });
 
-  test('computes with `rocm` and serves images', () => {
-    expect(PROVIDER_KINDS.image).toEqual({ backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] });
+  test('computes with `rocm` by default and serves images', () => {
+    expect(PROVIDER_KINDS.image).toEqual({ backends: ['rocm', 'cuda'], defaultBackend: 'rocm', serves: ['image'] });
     expect(specOf('sdxl-turbo')).toMatchObject({ provider: 'image', backend: 'rocm' });
     expect(DEFAULT_PROVIDER_OF_SLOT['img']).toBe('image');
   });
 
-  test('NVIDIA discrete GPUs are not wired: a slot says which GPU it needs', () => {
+  test('beyond the specification, it computes with `cuda` where there are only GPUs of NVIDIA', () => {
     const nvidia = hardwareOf(recordingOf('rtx-3090-and-4090'), { kind: 'machine' });
-    expect(image.rankBackends(nvidia)).toEqual([{ backend: 'rocm', missing: expect.stringContaining('AMD') }]);
+    expect(image.rankBackends(nvidia)).toEqual([{ backend: 'rocm', missing: expect.stringContaining('AMD') }, { backend: 'cuda' }]);
+    const parsed = parseSlot(IMG, { backend: 'cuda', model: { default: 'sdxl-turbo' }, resources: { gpus: 2 } });
+    if (!parsed.ok) throw new Error('There is no spec');
+    const model = factsOf('sdxl-turbo');
+    const slot = { name: IMG, spec: parsed.spec, model, modelPath: model.hostPath, listen: { host: '0.0.0.0', port: 8188 } };
+    expect(image.devices('cuda')).toEqual(['nvidia.com/gpu=all']);
+    expect(image.buildEnv(slot)).toMatchObject({ CUDA_VISIBLE_DEVICES: '0,1' });
   });
 
   test('`build_env()` and `start_cmd()` name the model, its directory and where to listen', () => {

@@ -78,10 +78,10 @@ async function startComfyGateway(
   const gateway = await startGateway({
     settings: { SVC_STATE_DIR: dir, ...settings },
     provider: { infer: (request) => image.infer(request, ['image'], { spec: parsed.spec, model }) },
-    async keepImage(next, status) {
+    async keepImage(next, status, origin) {
       if (status !== 200) return { ok: false, problem: `Look at the log: status ${status}` };
       const kept = await cache.keep(next);
-      return kept.ok ? { ok: true, url: `/api/images/cache/${kept.id}.png` } : kept;
+      return kept.ok ? { ok: true, url: `${origin}/api/images/cache/${kept.id}.png` } : kept;
     },
   });
   const standIns: Comfy[] = [];

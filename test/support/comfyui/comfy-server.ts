@@ -72,7 +72,7 @@ const BehaviourPatch = z.object({
   stepMs: z.number().optional(),
   paused: z.boolean().optional(),
   noteBytes: z.number().optional(),
-  failure: z.enum(['none', 'memory', 'node']).optional(),
+  failure: z.enum(['none', 'memory', 'node', 'load']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
   socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),
 });

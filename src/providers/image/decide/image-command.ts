@@ -24,7 +24,10 @@ export const MODEL_PATHS_YAML = [
   '',
 ].join('\n');
 
-export const devicesOf = (backend: Backend): readonly string[] => (backend === 'rocm' ? ['/dev/kfd', '/dev/dri'] : []);
+const DEVICES: Readonly<Partial<Record<Backend, readonly string[]>>> = { rocm: ['/dev/kfd', '/dev/dri'], cuda: ['nvidia.com/gpu=all'] };
+const VISIBLE: Readonly<Partial<Record<Backend, string>>> = { rocm: 'ROCR_VISIBLE_DEVICES', cuda: 'CUDA_VISIBLE_DEVICES' };
+
+export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend] ?? [];
 
 export function serverCommand({ listen, spec }: SlotContext): readonly [string, ...string[]] {
   return [
@@ -45,7 +48,8 @@ export function serverCommand({ listen, spec }: SlotContext): readonly [string, 
 export function serverEnvironment({ modelPath, spec }: SlotContext): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const first = Array.from({ length: gpus ?? 0 }, (_, index) => index).join(',');
-  const visible = gpus === undefined || spec.backend !== 'rocm' ? {} : { ROCR_VISIBLE_DEVICES: first };
+  const variable = VISIBLE[spec.backend];
+  const visible = gpus === undefined || variable === undefined ? {} : { [variable]: first };
   return { [MODELS_VARIABLE]: placeOf(modelPath).directory, [MODEL_VARIABLE]: modelPath, ...visible };
 }
 
