@@ -38,7 +38,7 @@ test('a model is loaded by one small image, drawn once however often is asked', 
   expect(await verdictOf(standIn)).toEqual({ kind: 'passing' });
   expect(await ask(standIn)).toEqual({ kind: 'passing' });
   expect(standIn.workflows).toHaveLength(1);
-  expect(standIn.workflows[0]).toMatch(/"width":64,"height":64,"batch_size":1.*"steps":1,.*"PreviewImage"/);
+  expect(standIn.workflows[0]).toMatch(/"steps":1,.*"width":64,"height":64,"batch_size":1.*"PreviewImage"/);
 });
 
 test('a checkpoint that cannot be loaded is found before the first client', async () => {

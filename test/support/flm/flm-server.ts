@@ -179,7 +179,7 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
       return answer(response, { error: { message: 'Failed to decode audio', type: 'server_error', code: 500 } });
     }
     computed.push('transcription');
-    heard.push(Object.fromEntries([...parts].filter(([, value]) => typeof value === 'string')));
+    heard.push(Object.fromEntries([...parts].filter(([name]) => name !== 'file').map(([name, value]) => [name, value.toString('utf8')])));
     return answer(response, { model: String(parts.get('model') ?? ''), text: ` Heard ${file.length} bytes.` });
   }
 
