@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { codeOf } from '../platform/error-text.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import { openRegularFile, UnsuitableFile } from './regular-file.ts';
 import { makeSubdirectory } from './write-file.ts';
@@ -118,7 +118,9 @@ export function createImageCache({ directory, limitBytes, maxAgeMs, wallNow }: I
         return sizeBytes === undefined ? refused(NOT_PNG) : await finish(id, sizeBytes);
       } catch (error) {
         if (sourceFailed) throw error;
-        return refused(`The image could not be stored in "${directory}": ${messageOf(error)}; free disk space, or request "b64_json"`);
+        return refused(
+          `The image could not be stored on the disk of the service (${codeOf(error) ?? 'unknown error'}); free disk space, or request "b64_json"`,
+        );
       } finally {
         writing.delete(id);
         await rm(part, { force: true }).catch(() => undefined);

@@ -67,6 +67,7 @@ export interface AttemptRequest {
 
 export interface TranslatedRequest extends AttemptRequest {
   readonly plan: Extract<InferPlan, { kind: 'translate' }>;
+  readonly head: Pick<RequestHead, 'host' | 'forwarded'>;
   readonly asked: InferRequest;
 }
 

@@ -153,7 +153,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const { requestId, head } = this.#request;
     const deps = this.#deps;
     const request = { deps, hold, requestId, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
-    if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked }, this);
+    if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked, head }, this);
     return new Forward({ ...request, headerLines: head.forwarded, path: plan.path, mistakes: plan.mistakes }, this);
   }
 

@@ -28,6 +28,9 @@ import { createAccelerator } from '../turbo/fast-path/fast-path.ts';
 import { takeOver } from '../turbo/workers/worker-server.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
+import { createImageLinks } from '../auth/image-links.ts';
+import type { Authorize } from '../auth/check-token.ts';
+import { ALLOWED } from '../auth/decide/decide-access.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
@@ -98,7 +101,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
       readSitePolicy(settings, world.runtime.traits.network === 'pods'),
       (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
     ),
-    authorize: access.authorize,
+    authorize: images.admit(access.authorize),
     actAs: audit.actAs,
     report: metrics.requestFinished,
     onFault: logFaults(log),
@@ -185,21 +188,29 @@ function featuresOf({ settings, providers }: ServiceOptions, runtime: World['run
 /** An expired image stays on disk for at most this long; it is not served. */
 const TIDY_MS = 3_600_000;
 
-function openImageCache(settings: Settings, wallNow: () => number, stopping: AbortSignal) {
+/** Links work as they stand: absolute, and without a credential where one would be needed. */
+export function openImageCache(settings: Settings, wallNow: () => number, stopping: AbortSignal) {
   const { SVC_STATE_DIR: stateDir, SVC_IMAGE_CACHE_LIMIT: limitBytes, SVC_IMAGE_CACHE_AGE: maxAgeMs, SVC_PUBLIC_URL: publicUrl } = settings;
   const cache = createImageCache({ directory: path.join(stateDir, 'images'), limitBytes, maxAgeMs, wallNow });
-  const base = publicUrl?.replace(/\/+$/, '') ?? '';
+  const links = settings.SVC_AUTH_ENABLED ? createImageLinks(wallNow) : undefined;
   void cache.tidy();
   const timer = setInterval(() => void cache.tidy(), TIDY_MS);
   timer.unref();
   stopping.addEventListener('abort', () => clearInterval(timer), { once: true });
-  const keep: KeepImage = async (next, status) => {
+  const keep: KeepImage = async (next, status, origin) => {
     if (status !== 200)
       return { ok: false, problem: `The image server answered ${status} when it was asked for the image: read the log of the slot` };
     const kept = await cache.keep(next);
-    return kept.ok ? { ok: true, url: `${base}/api/images/cache/${kept.id}.png` } : kept;
+    if (!kept.ok) return kept;
+    const base = publicUrl?.replace(/\/+$/, '') ?? origin;
+    return { ok: true, url: `${base}/api/images/cache/${kept.id}.png${links?.queryOf(kept.id) ?? ''}` };
   };
-  return { keep, source: cache };
+  /** A valid link takes the place of the credential, for this one path. */
+  const admit =
+    (authorize: Authorize): Authorize =>
+    (access, request) =>
+      links?.isValid(request.url) === true ? ALLOWED : authorize(access, request);
+  return { keep, source: cache, admit };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

@@ -25,7 +25,7 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   const sentinel = path.join(stateDir, 'install-complete');
   const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
-    providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], world))),
+    providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], { world, settings }))),
     models: async () => (await listModels()).map((model) => listModel(model, world.modelFiles.formats)),
     model: async (id) => describeModel(world, id, new AbortController().signal),
     cluster: () => world.listCluster?.(),
@@ -54,13 +54,18 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   };
 }
 
-async function listProvider(kind: ProviderKind, provider: Provider | undefined, world: World): Promise<ProviderListing> {
+interface Site extends Pick<ServiceOptions, 'settings'> {
+  readonly world: World;
+}
+
+async function listProvider(kind: ProviderKind, provider: Provider | undefined, { world, settings }: Site): Promise<ProviderListing> {
   const facts = PROVIDER_KINDS[kind];
   const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
   if (provider === undefined)
     return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
   const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
-  const { backends, ...verdict } = describeAvailability(provider, await runsIn(provider, facts.backends, world), hardware);
+  const resources = world.runtime.traits.network === 'pods' ? settings.SVC_GPU_RESOURCES : undefined;
+  const { backends, ...verdict } = describeAvailability(provider, await runsIn(provider, facts.backends, world), hardware, resources);
   return { ...listing, ...verdict, availability: backends };
 }
 

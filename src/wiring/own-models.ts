@@ -1,4 +1,5 @@
 /** Lists the models that come with a program, by running it or a container of its image, again now and then. */
+import { seenBackends } from '../providers/decide/rank-backends.ts';
 import { execFile } from 'node:child_process';
 import type { OwnModelSource } from '../models/store.ts';
 import type { OwnModel, OwnModels, Provider, ProviderRegistry } from '../providers/provider.ts';
@@ -50,7 +51,7 @@ export function createOwnModels(deps: OwnModelDeps): OwnModelSource {
     },
     async list() {
       const hardware = await deps.hardware();
-      const able = owners.filter(({ provider }) => provider.rankBackends(hardware).some(({ missing }) => missing === undefined));
+      const able = owners.filter(({ provider }) => seenBackends(provider, hardware).some(({ missing }) => missing === undefined));
       return (await listAll(able)).map((listed) => ({
         id: listed.model.id,
         entry: undefined,

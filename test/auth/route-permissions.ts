@@ -49,6 +49,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /v1/realtime': INFERENCE,
   'POST /v1/images/generations': INFERENCE,
   'POST /v1/images/edits': INFERENCE,
+  'POST /v1/images/variations': INFERENCE,
   'GET /v1/models/*': INFERENCE,
   'GET /api/images/cache/:file': EVERY_SCOPE,
   // Reads of slots, models and hardware.

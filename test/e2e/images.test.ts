@@ -57,7 +57,7 @@ test('the `openai` package draws images as URLs, with `_hal0`', async () => {
   const answer = await client.images.generate({ model: 'dall-e-3', prompt: 'a red fox', n: 2, size: '256x256' });
   expect(answer.data).toHaveLength(2);
   for (const { url, b64_json: inline } of answer.data ?? []) {
-    expect(url).toMatch(/^\/api\/images\/cache\/[0-9a-f-]{36}\.png$/);
+    expect(url).toMatch(new RegExp(`^${service.url}/api/images/cache/[0-9a-f-]{36}\\.png$`));
     expect(inline).toBeUndefined();
     expect(readPng(await imageOf(url))).toEqual({ width: 256, height: 256 });
   }

@@ -194,7 +194,9 @@ test('a disk that fails is a problem with an advice, and not an error', async ()
   await writeFile(directory(), 'a file where the directory should be');
   expect(await open().keep(piecesOf(PNG))).toEqual({
     ok: false,
-    problem: expect.stringMatching(/^The image could not be stored in ".*; free disk space, or request "b64_json"$/),
+    problem: expect.stringMatching(
+      /^The image could not be stored on the disk of the service \(E[A-Z]+\); free disk space, or request "b64_json"$/,
+    ),
   });
 });
 

@@ -62,6 +62,32 @@ export function describeHost(suite: 'bookworm' | 'trixie', clean: () => Promise<
       expect(await machine.shell('ls /opt/svc/current/docs/installing.md')).toContain('installing.md');
     }, 60_000);
 
+    test('a server of an NPU may lock memory: the check of its program, started by the unit, reads the limit', async () => {
+      // It says of this machine what it says of one with an NPU; only the limit is read.
+      const stub = String.raw`#!/bin/sh
+[ "$1" = validate ] || { echo '{"models":[]}'; exit; }
+limit=$(awk '/^Max locked memory/ { print $4 }' /proc/self/limits)
+ok=true; [ "$limit" = unlimited ] || [ "$limit" -ge 104857600 ] || ok=false
+printf '{"object":"npu_stack_validation","kernel":"6.17.0","kernel_ok":true,"amd_device_found":true,"all_fw_ok":true,"enough_cols":true,"memlock_ok":%s,"memlock_limit":"%s","ready":%s}' $ok "$limit" $ok`;
+      await machine.run(['bash', '-c', 'cat >/usr/local/bin/flm && chmod 755 /usr/local/bin/flm'], stub);
+      const reason = async (): Promise<string> => {
+        await machine.shell('systemctl daemon-reload && systemctl restart svc-api');
+        const answer = await machine.shell('curl --silent --fail http://127.0.0.1:8080/api/providers');
+        return JSON.parse(answer).providers.find(({ kind }: { readonly kind: string }) => kind === 'npu').reason;
+      };
+      await machine.shell(
+        'mkdir -p /run/systemd/system/svc-api.service.d && printf "[Service]\nLimitMEMLOCK=1M\n" >/run/systemd/system/svc-api.service.d/low.conf',
+      );
+      expect(await reason()).toContain('locked memory is limited to 1048576 bytes, and 100 MiB are needed: set "LimitMEMLOCK=infinity"');
+      await machine.shell('rm -r /run/systemd/system/svc-api.service.d');
+      // A machine that is a container cannot raise the limit that its host set.
+      const most = (await machine.shell(`awk '/^Max locked memory/ { print $5 }' /proc/1/limits`)).trim();
+      const found = await reason();
+      if (most === 'unlimited' || Number(most) >= 100 * 2 ** 20) expect(found).toContain('Runs as a process on this machine with "npu"');
+      else expect(found).toContain(`locked memory is limited to ${most} bytes`);
+      await machine.shell('rm /usr/local/bin/flm && systemctl restart svc-api');
+    }, 120_000);
+
     test('the journal has the priority of each line', async () => {
       const warnings = await machine.shell('journalctl --unit svc-api --priority warning --output cat --no-pager');
       expect(warnings).toMatch(/^\{.*Anyone who can reach these addresses/m);

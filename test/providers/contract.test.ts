@@ -57,6 +57,16 @@ function soundNpuAnswer(route: string): ProbeResponse {
   return json({ choices: [{ index: 0, message: { role: 'assistant', content: 'H' }, finish_reason: 'length' }] });
 }
 
+/** As ComfyUI lists the models that it has, and jobs that are done. */
+function soundComfyAnswer(route: string, { hostPath }: ModelFacts): ProbeResponse {
+  const [, first, second = ''] = route.split('/');
+  if (first === 'object_info')
+    return json({ [second]: { input: { required: { name: [[hostPath.split('/').at(-1), 'base.safetensors']] } } } });
+  const images = [{ filename: 'ComfyUI_temp_00001_.png', subfolder: '', type: 'temp' }];
+  const status = { status_str: 'success', completed: true, messages: [] };
+  return json(first === 'history' ? { [second]: { outputs: { '9': { images } }, status } } : { system: {} });
+}
+
 /** A provider of the registry without samples does not compile. */
 const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
   gguf: {
@@ -79,6 +89,10 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
         'clip_l.safetensors',
         'ae.safetensors',
       ]),
+      'Qwen-Image in several files': checkpoint('qwen_image.safetensors', SMALL['qwen-image'], [
+        'qwen_2.5_vl_7b_fp8_scaled.safetensors',
+        'qwen_image_vae.safetensors',
+      ]),
       'a workflow of a user': {
         entry: { name: 'portrait.workflow.json' },
         files: {
@@ -89,13 +103,7 @@ const SAMPLES: Readonly<Record<keyof typeof PROVIDERS, ProviderSamples>> = {
       },
     },
     maxReadBytes: 2 ** 20,
-    // As ComfyUI lists the models that it has.
-    sound: (route, { hostPath }) =>
-      json(
-        route.startsWith('/object_info/')
-          ? { [route.slice('/object_info/'.length)]: { input: { required: { name: [[hostPath.split('/').at(-1), 'base.safetensors']] } } } }
-          : { system: {} },
-      ),
+    sound: soundComfyAnswer,
   },
   npu: { models: {}, listing: modelList(), maxReadBytes: 0, sound: soundNpuAnswer },
   stt: {

@@ -94,6 +94,17 @@ describeWithCaddy('The proxy', ({ program }) => {
     expect(world.chat.received.size).toBe(before);
   });
 
+  test('the signed link of an image is judged by the service; nothing else below "/api" passes without a password', async () => {
+    const asked = async (path: string) => {
+      const { status, headers } = await world.send(`${world.origin}${path}`, []);
+      return [status, String(headers['www-authenticate']).split(' ')[0]];
+    };
+    const image = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
+    expect(await asked(`${image}?expires=1&signature=x`)).toEqual([401, 'Bearer']);
+    expect(await asked(image)).toEqual([401, 'Basic']);
+    expect(await asked('/api/slots?signature=x')).toEqual([401, 'Basic']);
+  });
+
   test('the "openai" package works with a token', async () => {
     const client = openai(world);
     const answer = await client.chat.completions.create({ model: 'primary', messages: [{ role: 'user', content: 'Hello' }] });

@@ -143,13 +143,13 @@ async function untilReady(world: ProxyWorld): Promise<void> {
 }
 
 async function send({ url, headers, body, ca, lookup }: Sent): Promise<Answer> {
-  const { hostname, port, pathname } = new URL(url);
+  const { hostname, port, pathname, search } = new URL(url);
   const all = ['Host', `${hostname}:${port}`, ...headers];
   return await new Promise((resolve, reject) => {
     const options = {
       host: hostname,
       port,
-      path: pathname,
+      path: pathname + search,
       method: body === undefined ? 'GET' : 'POST',
       headers: all,
       ca,

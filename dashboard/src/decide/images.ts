@@ -54,7 +54,7 @@ export function addToGallery(gallery: readonly KeptImage[], added: readonly Kept
 export function cachedUrls(answer: unknown): readonly string[] {
   return listOf(at(answer, 'data')).flatMap((entry) => {
     const path = textOf(at(entry, 'url')).replace(/^https?:\/\/[^/]+(?=\/)/, '');
-    const known = path.slice(Math.max(0, path.indexOf('/api/images/cache/')));
+    const known = path.slice(Math.max(0, path.indexOf('/api/images/cache/'))).replace(/\?.*$/, '');
     return CACHED.test(known) ? [known] : [];
   });
 }

@@ -115,6 +115,7 @@ const ImageEditRequest = InferenceRequest.extend({
   image: File.optional().describe('The image, or several with the name "image[]"'),
   mask: File.optional(),
 });
+const ImageVariationRequest = InferenceRequest.extend({ image: File, n: z.int().optional(), size: z.string().optional() });
 const Images = z.looseObject({
   created: z.int(),
   data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
@@ -148,6 +149,7 @@ export const REQUESTS = {
   SpeechRequest,
   ImageRequest,
   ImageEditRequest,
+  ImageVariationRequest,
 };
 export const ANSWERS = {
   ChatCompletion,
@@ -224,6 +226,7 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
   },
   '/v1/images/generations': { request: REQUESTS.ImageRequest, answer: ANSWERS.Images, stream: NAMED },
   '/v1/images/edits': { request: REQUESTS.ImageEditRequest, answer: ANSWERS.Images, stream: NAMED },
+  '/v1/images/variations': { request: REQUESTS.ImageVariationRequest, answer: ANSWERS.Images, stream: NAMED },
   '/v2/rerank': { request: REQUESTS.RerankRequest, answer: ANSWERS.SortedRanking },
 };
 

@@ -18,6 +18,7 @@ import type { AttemptRequest, TranslatedRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents } from '../request-events.ts';
 import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
+import { originOf } from '../upstream/decide/request-head.ts';
 import { passedLimit } from '../route/decide/request-limits.ts';
 import { readTranslatableBody, TranslatedAnswer } from './translated-answer.ts';
 import { bufferOf } from '../../platform/read-body.ts';
@@ -59,7 +60,7 @@ export class TranslatedForward implements Attempt {
       begin: (head) => this.#answer.begin(head),
       write: (bytes) => this.#answer.write(bytes),
       ...this.#memory,
-      keepImage: deps.keepImage,
+      keepImage: (next, status) => deps.keepImage(next, status, originOf(request.head)),
       onReport: (progress) => request.hold.report(progress),
       signal: this.#ending.signal,
     });

@@ -20,10 +20,11 @@ import { UpstreamBroken, UpstreamCall, type UpstreamCallDeps } from './upstream-
 import { UpstreamSocket } from './upstream-socket.ts';
 
 /**
- * Puts an image that comes in pieces, the last one undefined, into the cache. `status`: of its answer. Rejects if
- * `next` does or the disk fails; nothing is left of an incomplete image.
+ * Puts an image that comes in pieces, the last one undefined, into the cache. `status`: of its answer. `origin`: where
+ * the client reaches this service, empty if unknown. Rejects if `next` does or the disk fails; nothing is left of an
+ * incomplete image.
  */
-export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
+export type KeepImage = (next: () => Promise<Uint8Array | undefined>, status: number, origin: string) => Promise<KeptImage>;
 
 export interface TranslationRunDeps extends UpstreamCallDeps {
   readonly begin: (step: Extract<TranslationStep, { kind: 'begin' }>['head']) => void;
@@ -32,7 +33,7 @@ export interface TranslationRunDeps extends UpstreamCallDeps {
   /** Reserves memory for answers that are collected, until the request ends. */
   readonly reserve: (bytes: number) => boolean;
   readonly unreserve: (bytes: number) => void;
-  readonly keepImage: KeepImage;
+  readonly keepImage: (next: () => Promise<Uint8Array | undefined>, status: number) => Promise<KeptImage>;
   readonly onReport: (progress: RequestProgress) => void;
   readonly signal: AbortSignal;
 }

@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 import { HardwareRecordingSchema, type Hardware, type HardwareRecording } from '../../schema/status/hardware.ts';
 import { AMDGPU_IDS_FILE, AMDGPU_MEMORY_FILES, IP_DISCOVERY, KFD_NODES, KFD_PROPERTIES, pickAmdgpuIds } from './decide/amd-gpu.ts';
 import { SYSCTL, VM_STAT, XE_MEMORY_FILES, DRM_DIRECTORY } from './decide/other-gpus.ts';
-import { CONTAINER_FILES, MEMINFO, BOARD_FILE, CPUINFO, hardwareOf, pickCpuinfo } from './decide/hardware-of.ts';
+import { CONTAINER_FILES, MEMINFO, BOARD_FILE, CPUINFO, KERNEL_FILE, hardwareOf, pickCpuinfo } from './decide/hardware-of.ts';
 import { keepLines, parseNumber } from './decide/machine-view.ts';
 import { NVIDIA_PROC, NVIDIA_SMI, WSL_DEVICE } from './decide/nvidia-gpu.ts';
 import { PCI_DIRECTORY, PCI_IDS_FILES, PCI_VENDOR, pciKindOf, pickPciIds } from './decide/pci-devices.ts';
@@ -130,7 +130,7 @@ async function readLinux(files: MachineFiles, draft: Draft): Promise<readonly st
   };
   const present = await Promise.all(PRESENT_FILES.map(async (path) => ((await files.exists(path)) ? [path] : [])));
   draft.present.push(...present.flat());
-  await Promise.all([keep(CPUINFO, pickCpuinfo), keep(BOARD_FILE)]);
+  await Promise.all([keep(CPUINFO, pickCpuinfo), keep(BOARD_FILE), keep(KERNEL_FILE)]);
   // Containers see devices in sysfs that workloads may not get.
   if (CONTAINER_FILES.some((path) => draft.present.includes(path))) return [];
   const addresses = await files.names(PCI_DIRECTORY);
@@ -169,6 +169,7 @@ async function readPci({ files, draft, keep }: Reading, directory: string): Prom
     'device',
     'revision',
     'vbnv',
+    'fw_version',
     ...(amd ? ['product_name', ...['major', 'minor', 'revision'].map((file) => `${IP_DISCOVERY}/${file}`)] : []),
   ];
   await Promise.all(kept.map(async (file) => keep(`${directory}/${file}`)));

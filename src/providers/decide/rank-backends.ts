@@ -16,7 +16,8 @@ export function rankBackends(kind: ProviderKind, hardware: Machine | undefined):
 function whyMissing(kind: ProviderKind, backend: Backend, hardware: Machine | undefined): string | undefined {
   if (backend === 'cpu' || hardware === undefined) return undefined;
   const program = hardware.programs[kind];
-  if (program !== undefined) return program.backends.includes(backend) ? undefined : `${program.name} reports no such device`;
+  if (program !== undefined)
+    return program.backends.includes(backend) ? undefined : (program.unavailable?.[backend] ?? `${program.name} reports no such device`);
   const { devices, devicesHidden } = hardware;
   if (devicesHidden !== undefined || devices.some(({ backends }) => backends.includes(backend))) return undefined;
   const labels = Map.groupBy(
@@ -36,6 +37,30 @@ const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   npu: 'this machine has no NPU',
 };
 
+/**
+ * As `rankBackends` of the provider, but an NPU that is not seen does not count: it is offered only where driver and
+ * server were both detected. `resources`: extended resources of a cluster, which stand for devices there.
+ */
+export function seenBackends(
+  { kind, rankBackends: rank }: Pick<Provider, 'kind' | 'rankBackends'>,
+  hardware: Machine | undefined,
+  resources?: Readonly<Partial<Record<Backend, string>>>,
+): readonly BackendVerdict[] {
+  return rank(hardware).map((verdict) => {
+    if (verdict.backend !== 'npu' || verdict.missing !== undefined) return verdict;
+    const missing = whyUnseen(kind, hardware, resources);
+    return missing === undefined ? verdict : { ...verdict, missing };
+  });
+}
+
+function whyUnseen(kind: ProviderKind, hardware: Machine | undefined, resources: Parameters<typeof seenBackends>[2]): string | undefined {
+  if (resources !== undefined)
+    return resources.npu === undefined ? 'no extended resource stands for NPUs: name it in "SVC_GPU_RESOURCES" ("npu=…")' : undefined;
+  if (hardware === undefined) return 'the devices of this machine are not known yet';
+  const isSeen = hardware.programs[kind] !== undefined || hardware.devices.some(({ backends }) => backends.includes('npu'));
+  return isSeen ? undefined : (hardware.devicesHidden ?? NOTHING_FOR.npu);
+}
+
 interface BackendAvailability {
   readonly backend: Backend;
   readonly available: boolean;
@@ -48,8 +73,13 @@ export type RunsIn =
   | { readonly kind: 'images'; readonly backends: readonly Backend[]; readonly absent?: readonly Backend[] }
   | { readonly kind: 'process'; readonly program: Awaited<ReturnType<HostProgram['describe']>> };
 
-export function describeAvailability(provider: Provider, runsIn: RunsIn, hardware: Hardware | undefined) {
-  const verdicts = provider.rankBackends(hardware);
+export function describeAvailability(
+  provider: Provider,
+  runsIn: RunsIn,
+  hardware: Hardware | undefined,
+  resources?: Parameters<typeof seenBackends>[2],
+) {
+  const verdicts = seenBackends(provider, hardware, resources);
   const backends = verdicts.map((verdict) => judge(verdict, runsIn));
   const usable = backends.filter(({ available }) => available).map(({ backend }) => backend);
   const unusable = backends.filter(({ available }) => !available);

@@ -12,7 +12,7 @@ export interface AnswerFacts {
   /** Unix seconds. */
   readonly created: number;
   /** For debugging: `_hal0` of the response. */
-  readonly hal0: { readonly workflow: string; readonly checkpoint: string };
+  readonly hal0: { readonly workflow: string; readonly checkpoint: string; readonly ignored?: readonly string[] };
 }
 
 export function answerWith(images: readonly SavedImage[], parameters: ImageParameters, facts: AnswerFacts): Steps<TranslationEnd> {

@@ -1,7 +1,7 @@
 /** Format of image models: safetensors with companions, or a workflow. `.ckpt`, which can run code, is not read. */
 import type { ModelFormat, ModelReading, ModelFiles } from '../provider.ts';
 import { unusable } from '../provider.ts';
-import { FAMILIES, type FamilyName } from './decide/image-families.ts';
+import { FAMILIES, FAMILY_TITLES, type FamilyName } from './decide/image-families.ts';
 import * as models from './decide/image-model.ts';
 import { WORKFLOW_ENDING, keepWorkflow, MOST_WORKFLOW_BYTES, readUserWorkflow, type NamedFile } from './decide/user-workflow.ts';
 import type { ModelId } from '../../schema/words/names.ts';
@@ -31,16 +31,20 @@ export const imageFormat: ModelFormat = {
         `The model file "${name}" of "${id}" is incomplete: it has ${sizeBytes} of ${header.fileBytes} bytes; wait until it is copied, or get it again`,
       );
     }
-    const model = models.readImageModel(header, name, await files.names());
+    const names = await files.names();
+    const model = models.readImageModel(header, name, names);
     if (model === undefined) {
-      const titles = Object.values(FAMILIES).map(({ title }) => title);
-      return unusable(`The model file "${name}" of "${id}" has no workflow in this version: choose a model of ${titles.join(', ')}`);
+      if (models.isLora(header))
+        return unusable(`The model file "${name}" of "${id}" is a LoRA: put it beside a model, and name it in "loras" of a request`);
+      return unusable(`The model file "${name}" of "${id}" has no workflow in this version: choose a model of ${FAMILY_TITLES}`);
     }
     const beside = await Promise.all(Object.values(model.companions ?? {}).map(async (each) => files.sizeOf(each)));
+    const loras = await lorasAmong(names, name, files);
+    const largestBytes = FAMILIES[model.family].minDeviceBytes === undefined ? Math.max(sizeBytes, ...beside) : undefined;
     return {
       kind: 'model',
       sizeBytes: beside.reduce((sum, bytes) => sum + bytes, sizeBytes),
-      contents: models.contentsOf(model),
+      contents: models.contentsOf({ ...model, ...(loras.length === 0 ? {} : { loras }), largestBytes }),
       family: FAMILIES[model.family].title,
     };
   },
@@ -51,6 +55,19 @@ async function readHeader(files: ModelFiles, name: string): Promise<models.Safet
   if (length === undefined) return undefined;
   const text = await files.read(name, models.LENGTH_BYTES, length);
   return text.length < length ? undefined : models.parseHeader(text);
+}
+
+/** Whoever keeps more has directories for them. */
+const MOST_LORAS = 64;
+
+async function lorasAmong(names: readonly string[], own: string, files: ModelFiles): Promise<readonly string[]> {
+  const candidates = names.filter((name) => name !== own && /\.safetensors$/i.test(name) && !models.isCompanionName(name));
+  const loras: string[] = [];
+  for (const name of candidates.toSorted().slice(0, MOST_LORAS)) {
+    const header = await readHeader(files, name).catch(() => undefined);
+    if (header !== undefined && models.isLora(header) && models.isFileName(name)) loras.push(name);
+  }
+  return loras;
 }
 
 interface FoundFile extends NamedFile {
@@ -76,7 +93,8 @@ async function readWorkflowModel(id: ModelId, name: string, files: ModelFiles): 
     found.push(each);
   }
   const families = await Promise.all(found.map(async ({ path }) => familyOf(path, files)));
-  const [family] = families.flatMap((each) => each ?? []).toSorted((a, b) => FAMILIES[b].minDeviceBytes - FAMILIES[a].minDeviceBytes);
+  const needs = (name: FamilyName): number => FAMILIES[name].minDeviceBytes ?? 0;
+  const [family] = families.flatMap((each) => each ?? []).toSorted((a, b) => needs(b) - needs(a));
   const nameOf = ({ node, input, name: own }: NamedFile): string =>
     found.find((each) => each.node === node && each.input === input)?.listed ?? own;
   const sizes = new Map(found.map(({ path, sizeBytes }) => [path, sizeBytes]));

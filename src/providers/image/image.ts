@@ -4,11 +4,13 @@ import path from 'node:path';
 import type { AskHealth, Endpoint, ProbeIo, ProbeResponse, Provider } from '../provider.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
 import * as command from './decide/image-command.ts';
+import { drawFirst } from './first-image.ts';
 import { imageFormat } from './image-format.ts';
 import { translateImages } from './translate-images.ts';
 import { ok } from '../../schema/words/failure.ts';
 import { installedProgram } from '../host-program.ts';
 import { judgeAlive, PASSING } from '../decide/judge-status.ts';
+import type { ImageTask } from './decide/image-parameters.ts';
 import { userWorkflow } from './decide/user-workflow.ts';
 
 /** Longer than any request lasts; images are fetched at once. */
@@ -69,7 +71,8 @@ export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
 export const askReadiness: AskHealth = async (endpoint, io, slot, signal) => {
   const health = await askHealth(endpoint, io, slot, signal);
   const workflow = userWorkflow(slot.model);
-  if (health.kind !== 'passing' || workflow === undefined) return health;
+  if (health.kind !== 'passing') return health;
+  if (workflow === undefined) return drawFirst(endpoint, io, slot, signal);
   for (const className of workflow.classes) {
     const { status, body } = await askClass(endpoint, io, className, signal);
     if (status === 0) return { kind: 'loading', message: 'The server is busy' };
@@ -87,12 +90,19 @@ async function askClass(endpoint: Endpoint, io: ProbeIo, className: string, sign
   return io.request(endpoint, { method: 'GET', path, timeoutMs: LIST_TIMEOUT_MS, signal });
 }
 
+const TASKS: ReadonlyMap<string, ImageTask> = new Map([
+  ['/v1/images/generations', 'generation'],
+  ['/v1/images/edits', 'edit'],
+  ['/v1/images/variations', 'variation'],
+]);
+
 const planRequest: Provider['infer'] = ({ path, capability }, capabilities, slot) => {
   if (capability !== 'image' || !capabilities.includes('image'))
     return { kind: 'refuse', message: `An image model does not serve "${path}"; send the request to a slot with another model` };
-  if (path === '/v1/images/generations') return { kind: 'translate', run: translateImages(slot?.model, 'image_generation') };
-  if (path === '/v1/images/edits') return { kind: 'translate', run: translateImages(slot?.model, 'image_edit') };
-  return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "/v1/images/generations" or "/v1/images/edits"` };
+  const task = TASKS.get(path);
+  if (task === undefined)
+    return { kind: 'refuse', message: `An image slot does not serve "${path}"; use "${[...TASKS.keys()].join('" or "')}"` };
+  return { kind: 'translate', run: translateImages(slot?.model, task) };
 };
 
 export const image: Provider = {

@@ -15,33 +15,40 @@ import { awaitJob, createImageStream, type OnPreview } from './await-job.ts';
 import { parseQueued, parseRefusal, type SavedImage } from './decide/comfy-answers.ts';
 import { describeExecutionError, describeRefusal, imageFailed, type Drawing } from './decide/describe-failure.ts';
 import { drawableOf, wrongPath } from './decide/drawable.ts';
+import type { ImageTask } from './decide/image-parameters.ts';
+import { uuidOf } from './first-image.ts';
 import { exactJson } from './decide/workflow-parameters.ts';
 import type { BuiltWorkflow } from './decide/build-workflow.ts';
 import { uploadImages } from './upload-images.ts';
 
-type Events = 'image_generation' | 'image_edit';
+/** Limits of `ignored`: names come from the client. */
+const MOST_IGNORED = 50;
+const MOST_NAME = 100;
 
 export const translateImages =
-  (model: ModelFacts | undefined, events: Events): Translate =>
+  (model: ModelFacts | undefined, task: ImageTask): Translate =>
   (request) =>
-    answerRequest(request, model, events);
+    answerRequest(request, model, task);
 
-function* answerRequest(request: TranslatableRequest, model: ModelFacts | undefined, events: Events): Steps<TranslationEnd> {
+function* answerRequest(request: TranslatableRequest, model: ModelFacts | undefined, task: ImageTask): Steps<TranslationEnd> {
   const drawable = drawableOf(model);
   if (model === undefined || drawable === undefined)
     return imageFailed('The model of the slot is not known yet; send the request again in a moment');
-  const misfit = wrongPath(drawable, events === 'image_edit');
+  const misfit = wrongPath(drawable, task);
   if (misfit !== undefined) return { kind: 'refuse', ...misfit };
-  const read = drawable.read(request.body);
+  const read = drawable.read(request.body, task);
   if (!read.ok) return { kind: 'refuse', ...read.problem };
   const names = jobNames(request.boundary);
-  const upload = events === 'image_edit' ? yield* uploadImages(request, names.id, { drawable, ...read.parameters }) : undefined;
+  const upload = task === 'generation' ? undefined : yield* uploadImages(request, names.id, { drawable, task, ...read.parameters });
   if (upload !== undefined && 'kind' in upload) return upload;
   const parameters = upload === undefined ? read.parameters : { ...read.parameters, size: upload.size };
   const { seed = names.seed } = parameters;
   const built = read.build({ parameters, seed, filenamePrefix: names.filenamePrefix, source: upload?.source });
   const size = drawable.sizeOf(parameters);
-  const facts = { created: request.receivedAt, hal0: { workflow: built.name, checkpoint: drawable.checkpoint } };
+  const ignored = read.ignored.slice(0, MOST_IGNORED).map((name) => name.slice(0, MOST_NAME));
+  const hal0 = { workflow: built.name, checkpoint: drawable.checkpoint, ...(ignored.length === 0 ? {} : { ignored }) };
+  const facts = { created: request.receivedAt, hal0 };
+  const events = task === 'generation' ? 'image_generation' : 'image_edit';
   const shown = size === undefined ? 'auto' : `${size.width}x${size.height}`;
   const stream = parameters.stream ? createImageStream(parameters, { ...facts, size: shown, events }) : undefined;
   const { workflow } = drawable;
@@ -95,9 +102,8 @@ const postJson = (path: string, body: object): UpstreamRequest => ({
 
 /** Names of a job at the server, derived from a random string of the gateway so that nobody can guess them. */
 function jobNames(random: string) {
+  const id = uuidOf(random);
   const digits = createHash('sha256').update(random).digest('hex');
-  // ComfyUI accepts UUIDs as client ids.
-  const id = digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-4$3-8$4-$5');
   // Seeds of 53 bits can be repeated by every program.
   return { id, filenamePrefix: `svc/${id}`, seed: BigInt(`0x${digits.slice(32, 45)}`) };
 }

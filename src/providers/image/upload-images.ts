@@ -7,10 +7,10 @@ import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
 import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
 import { endsAs } from './decide/image-bytes.ts';
-import type { ImageParameters, ImageSize } from './decide/image-parameters.ts';
+import type { ImageParameters, ImageSize, ImageTask } from './decide/image-parameters.ts';
 
 /** Without a mask, so much of an image changes that its composition stays. */
-const STRENGTH_WITHOUT_MASK = 0.75;
+const STRENGTHS: Readonly<Record<ImageTask, number>> = { generation: 1, edit: 0.75, variation: 0.6 };
 const SUBFOLDER = 'svc';
 const TAIL_BYTES = 16;
 
@@ -21,35 +21,46 @@ interface Upload {
 
 interface UploadFor extends Pick<ImageParameters, 'size' | 'strength'> {
   readonly drawable: Drawable;
+  readonly task: ImageTask;
 }
 
 export function* uploadImages(
   { body, boundary }: TranslatableRequest,
   id: string,
-  { drawable, size, strength }: UploadFor,
+  { drawable, task, size, strength }: UploadFor,
 ): Steps<Upload | TranslationEnd> {
-  const chosen = chooseFiles(body, drawable.rules.title);
+  const chosen = chooseFiles(body, drawable.rules.title, drawable.images);
   if (!chosen.ok) return { kind: 'refuse', ...chosen.problem };
-  const { image, mask } = chosen.files;
+  const { images, mask } = chosen.files;
   const misfit = wrongMask(drawable, mask !== undefined);
   if (misfit !== undefined) return refusal(misfit);
-  const facts = yield* look(image);
-  const problem = judgeImage(facts.facts, facts.isWhole);
-  if (problem !== undefined || facts.facts === undefined) return refusal(problem);
+  const looked: ImageFacts[] = [];
+  for (const image of images) {
+    const { facts, isWhole } = yield* look(image);
+    const problem = judgeImage(facts, isWhole);
+    if (problem !== undefined || facts === undefined) return refusal(problem);
+    looked.push(facts);
+  }
+  const [first] = looked;
+  if (first === undefined) return NOT_TAKEN;
   if (mask !== undefined) {
-    const looked = yield* look(mask);
-    const maskProblem = judgeMask(looked.facts, looked.isWhole, facts.facts);
+    const { facts, isWhole } = yield* look(mask);
+    const maskProblem = judgeMask(facts, isWhole, first);
     if (maskProblem !== undefined) return refusal(maskProblem);
   }
-  const names = { image: `${id}-image.${facts.facts.format}`, mask: `${id}-mask.png` };
-  if (!(yield* upload(image, names.image, boundary))) return NOT_TAKEN;
-  if (mask !== undefined && !(yield* upload(mask, names.mask, boundary))) return NOT_TAKEN;
+  const nameOf = (index: number, format: string): string => `${id}-image${index === 0 ? '' : `-${index + 1}`}.${format}`;
+  const named = looked.map(({ format, width, height }, index) => ({ name: nameOf(index, format), width, height }));
+  for (const [index, image] of images.entries()) if (!(yield* upload(image, named[index]?.name ?? '', boundary))) return NOT_TAKEN;
+  const maskName = `${id}-mask.png`;
+  if (mask !== undefined && !(yield* upload(mask, maskName, boundary))) return NOT_TAKEN;
+  const [one, ...more] = named.map((each) => ({ ...each, name: `${SUBFOLDER}/${each.name}` }));
+  if (one === undefined) return NOT_TAKEN;
   const source = {
-    image: `${SUBFOLDER}/${names.image}`,
-    mask: mask === undefined ? undefined : `${SUBFOLDER}/${names.mask}`,
-    strength: strength ?? (mask === undefined ? STRENGTH_WITHOUT_MASK : 1),
-  };
-  return { source, size: size ?? (drawable.workflow === undefined ? editSize(facts.facts, drawable.rules) : undefined) };
+    images: [one, ...more],
+    mask: mask === undefined ? undefined : `${SUBFOLDER}/${maskName}`,
+    strength: strength ?? (mask === undefined ? STRENGTHS[task] : 1),
+  } satisfies ImageSource;
+  return { source, size: size ?? (drawable.workflow === undefined ? editSize(first, drawable.rules) : undefined) };
 }
 
 const NOT_TAKEN = imageFailed('The image server did not accept the image to be changed; read the log of the slot');

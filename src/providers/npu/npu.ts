@@ -7,13 +7,12 @@ import { unusable } from '../provider.ts';
 import type { Translate } from '../translation.ts';
 import { describeContents, parseModelList, EMBEDDER, LISTENER } from './decide/npu-models.ts';
 import * as command from './decide/npu-command.ts';
+import { parseValidation, whyNotReady } from './decide/npu-validation.ts';
 import { translateChat, translateEmbedding, translateTranscription } from './translate-requests.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { ok } from '../../schema/words/failure.ts';
 import { installedProgram, outputOf, rememberBackends } from '../host-program.ts';
 import { errorIn, judgeAlive, judgeStatus, PASSING, PROBE_FORM_TYPE, probeForm, quoteError } from '../decide/judge-status.ts';
-
-const Validation = z.object({ ready: z.boolean() });
 
 const openFlm: Provider['openProgram'] = ({ env }) => {
   const advice = 'install FastFlowLM and put it on the PATH of the service, or use containers';
@@ -21,8 +20,10 @@ const openFlm: Provider['openProgram'] = ({ env }) => {
   /** Only the program knows whether driver, firmware and XRT are as it needs them. */
   const validate = rememberBackends(async (program) => {
     const { stdout } = await outputOf(program, ['validate', '--json'], env);
-    const validation = Validation.safeParse(parseJson(stdout.slice(Math.max(0, stdout.indexOf('{'))))).data;
-    return validation === undefined ? undefined : { name: `"${program} validate"`, backends: validation.ready ? ['npu'] : [] };
+    const validation = parseValidation(stdout);
+    const name = `"${program} validate"`;
+    if (validation === undefined || validation.ready) return validation && { name, backends: ['npu'] };
+    return { name, backends: [], unavailable: { npu: whyNotReady(name, validation) } };
   });
   return {
     async resolve() {

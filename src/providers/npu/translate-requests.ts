@@ -34,7 +34,7 @@ export const translateTranscription: Translate = function* run({ body, boundary 
   const asked = answers.askedText(body);
   if (!asked.ok) return asked.refusal;
   const files = [{ name: 'file', fileName: 'recording', file: asked.file }];
-  const form = formBody(boundary, [{ name: 'model', value: LISTENER }], files);
+  const form = formBody(boundary, [{ name: 'model', value: LISTENER }, ...asked.fields], files);
   const verdict = yield* askInTurn({ method: 'POST', path: '/v1/audio/transcriptions', ...form, mustFinish: true });
   return verdict.kind === 'answer' ? answers.transcriptionAnswer(verdict.value, asked.shape) : endOf(verdict);
 };

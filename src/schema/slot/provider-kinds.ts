@@ -22,7 +22,7 @@ export const PROVIDER_KINDS = {
   npu: { backends: ['npu'], defaultBackend: 'npu', serves: ['chat', 'embedding', 'transcription'] },
   stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription', 'translation'] },
   tts: { backends: ['cpu', 'vulkan'], defaultBackend: 'cpu', serves: ['speech'] },
-  image: { backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] },
+  image: { backends: ['rocm', 'cuda'], defaultBackend: 'rocm', serves: ['image'] },
 } as const satisfies Record<string, ProviderKindFacts>;
 
 export type ProviderKind = keyof typeof PROVIDER_KINDS;

@@ -105,6 +105,8 @@ export interface ProgramBackends {
   /** Path of the program, for messages. */
   readonly name: string;
   readonly backends: readonly Backend[];
+  /** Why a backend is missing, as a clause that the program states itself. */
+  readonly unavailable?: Readonly<Partial<Record<Backend, string>>>;
 }
 
 const MAX_ENTRIES = 5000;

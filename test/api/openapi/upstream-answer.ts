@@ -38,6 +38,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
   '/v1/audio/translations': { text: 'Hello' },
   '/v1/images/generations': { created: 1, data: [{ b64_json: 'AA==' }] },
   '/v1/images/edits': { created: 1, data: [{ url: 'http://localhost/a.png' }] },
+  '/v1/images/variations': { created: 1, data: [{ url: 'http://localhost/a.png' }] },
   '/v1/rerank': { model: 'm', object: 'list', results: [{ index: 0, relevance_score: 0.5 }] },
 };
 

@@ -23,6 +23,7 @@ const FOR_MODELS = [
   'POST /v1/embeddings',
   'POST /v1/images/edits',
   'POST /v1/images/generations',
+  'POST /v1/images/variations',
   'POST /v1/messages',
   'POST /v1/messages/count_tokens',
   'POST /v1/rerank',

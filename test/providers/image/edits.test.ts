@@ -16,13 +16,13 @@ const openai = () => new OpenAI({ baseURL: `http://127.0.0.1:${at().gateway.port
 
 type Fields = Readonly<Record<string, string | Buffer | readonly Buffer[]>>;
 
-async function edit(fields: Fields) {
+async function edit(fields: Fields, path = '/v1/images/edits') {
   const form = new FormData();
-  for (const [name, value] of Object.entries({ prompt: 'a hat', ...fields })) {
+  for (const [name, value] of Object.entries(path.endsWith('edits') ? { prompt: 'a hat', ...fields } : fields)) {
     for (const each of Array.isArray(value) ? value : [value])
       form.append(name, typeof each === 'string' ? each : new File([new Uint8Array(each)], '../../x.png', { type: 'image/png' }));
   }
-  const reply = await fetch(`http://127.0.0.1:${at().gateway.port}/v1/images/edits`, { method: 'POST', body: form });
+  const reply = await fetch(`http://127.0.0.1:${at().gateway.port}${path}`, { method: 'POST', body: form });
   return { status: reply.status, text: await reply.text() };
 }
 
@@ -76,6 +76,41 @@ describe('an image is changed', () => {
     expect([...standIn.uploads.values()].map((bytes) => bytes.equals(large))).toEqual([true]);
     expect(inputsOf(standIn, 'ImageScale')).toEqual([expect.objectContaining({ width: 512, height: 256 })]);
   });
+});
+
+describe('models that are shown images beside the prompt', () => {
+  test.each([
+    ['flux-kontext', 'ReferenceLatent', 4],
+    ['qwen-image-edit', 'TextEncodeQwenImageEditPlus', 2],
+  ] as const)('%s gets two of them as `image[]`', async (family, className, nodes) => {
+    const standIn = await start(family);
+    const reply = await edit({ 'image[]': [PHOTO, pngOf(64, 64, 3)], strength: '0.5', negative_prompt: 'rain' });
+    expect(reply.status).toBe(200);
+    expect([...standIn.uploads.keys()].map((name) => name.replace(/^svc\/[0-9a-f-]{36}/, ''))).toEqual(['-image.png', '-image-2.png']);
+    expect(inputsOf(standIn, className)).toHaveLength(nodes);
+    expect(inputsOf(standIn, 'EmptySD3LatentImage')).toEqual([{ width: 640, height: 480, batch_size: 1 }]);
+    const { ignored } = JSON.parse(reply.text)._hal0;
+    expect(ignored).toEqual(family === 'flux-kontext' ? ['strength', 'negative_prompt'] : ['strength']);
+  });
+
+  test('no more than the model takes, and no mask', async () => {
+    const standIn = await start('qwen-image-edit');
+    expect(failedWith(await edit({ 'image[]': [PHOTO, PHOTO, PHOTO, PHOTO] }))[2]).toBe(
+      'Models of Qwen-Image-Edit cannot join 4 images; send at most 3',
+    );
+    expect(failedWith(await edit({ image: PHOTO, mask: MASK }))[2]).toMatch(/^Model of Qwen-Image-Edit takes no mask: /);
+    expect(failedWith(await at().draw())[2]).toBe('Model of Qwen-Image-Edit needs an image; send one to "/v1/images/edits"');
+    expect(standIn.seen).toEqual([]);
+  });
+});
+
+test('a variation of an image needs no prompt', async () => {
+  const standIn = await start('sd-1.5');
+  const reply = await edit({ image: PHOTO, n: '2', model: 'img' }, '/v1/images/variations');
+  expect([reply.status, JSON.parse(reply.text).data.length]).toEqual([200, 2]);
+  expect(inputsOf(standIn, 'KSampler')).toEqual([expect.objectContaining({ denoise: 0.6 })]);
+  expect(inputsOf(standIn, 'CLIPTextEncode')).toEqual([expect.objectContaining({ text: '' }), expect.objectContaining({ text: '' })]);
+  expect((await openai().images.createVariation({ model: 'img', image: await png(PHOTO) })).data).toHaveLength(1);
 });
 
 describe('what is refused', () => {

@@ -20,7 +20,7 @@ describe('an image', () => {
     expect([reply.status, reply.headers['content-type']]).toEqual([200, 'application/json']);
     expect(answer).toEqual({
       created: expect.any(Number),
-      data: [{ url: expect.stringMatching(/^\/api\/images\/cache\/[0-9a-f-]{36}\.png$/) }],
+      data: [{ url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/api\/images\/cache\/[0-9a-f-]{36}\.png$/) }],
       _hal0: { workflow: 'sdxl-turbo', checkpoint: 'sd_xl_turbo_1.0_fp16.safetensors' },
     });
     expect(Math.abs(answer.created - Date.now() / 1000)).toBeLessThan(600);

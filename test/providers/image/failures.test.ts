@@ -46,6 +46,13 @@ describe('what goes wrong at the server', () => {
     expect((await draw()).status).toBe(200);
   });
 
+  test('a message of the server with a path of its machine does not show it', async () => {
+    await start('sd-1.5', { behaviour: { failure: 'load' } });
+    expect(failedWith(await draw())[2]).toBe(
+      'Node "CheckpointLoaderSimple" of the image server failed: ERROR: Could not detect model type of: (hidden); read the log of the slot',
+    );
+  });
+
   test('somebody else interrupts the image', async () => {
     const standIn = await start('sdxl-turbo', { behaviour: { stepMs: 100 } });
     const reply = draw({ steps: 10 });

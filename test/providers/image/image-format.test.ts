@@ -30,16 +30,54 @@ describe('the family', () => {
     ['whatever.safetensors', 'flux-schnell-checkpoint', 'flux-schnell', 'FLUX.1 schnell'],
     ['flux1-schnell.safetensors', 'flux-schnell-split', 'flux-schnell', 'FLUX.1 schnell'],
     ['flux1-dev.safetensors', 'flux-dev-split', 'flux-dev', 'FLUX.1 dev'],
+    ['flux1-dev-kontext_fp8_scaled.safetensors', 'flux-dev-split', 'flux-kontext', 'FLUX.1 Kontext'],
+    ['flux2_dev_fp8mixed.safetensors', 'flux-2-dev', 'flux-2-dev', 'FLUX.2 dev'],
+    ['flux-2-klein-4b.safetensors', 'flux-2-klein-4b', 'flux-2-klein-4b', 'FLUX.2 klein 4B'],
+    ['flux-2-klein-base-9b.safetensors', 'flux-2-klein-9b', 'flux-2-klein-base-9b', 'FLUX.2 klein base 9B'],
+    ['sd3.5_large_fp8_scaled.safetensors', 'sd-3.5', 'sd-3.5', 'SD 3.5'],
+    ['qwen_image_fp8_e4m3fn.safetensors', 'qwen-image', 'qwen-image', 'Qwen-Image'],
+    ['qwen_image_edit_2511_bf16.safetensors', 'qwen-image', 'qwen-image-edit', 'Qwen-Image-Edit'],
+    ['z_image.safetensors', 'z-image', 'z-image', 'Z-Image'],
+    ['z_image_turbo_bf16.safetensors', 'z-image', 'z-image-turbo', 'Z-Image turbo'],
   ] as const)('of %s with the tensors of %s is %s', async (name, shapes, family, title) => {
     expect(await read(name, SHAPES[shapes], BESIDE)).toMatchObject({ kind: 'model', family: title, contents: { family } });
   });
 
-  test('of another kind of model has no workflow', async () => {
-    const reading = await read('llama.safetensors', SHAPES.other);
+  test.each(['other', 'chroma', 'flux-fill', 'sd-3', 'lumina-2'] as const)('of the tensors of %s has no workflow', async (shapes) => {
+    const reading = await read('llama.safetensors', SHAPES[shapes]);
     expect(reading).toMatchObject({
       kind: 'unusable',
       message: expect.stringMatching(/^The model file "llama.safetensors" of "mine" has no workflow/),
     });
+  });
+});
+
+test.each([
+  ['z_image_turbo_bf16.safetensors', 'z-image', { encoder: 'qwen_3_4b.safetensors', vae: 'ae.safetensors' }],
+  ['flux-2-klein-9b.safetensors', 'flux-2-klein-9b', { encoder: 'qwen_3_8b_fp8mixed.safetensors', vae: 'flux2-vae.safetensors' }],
+  ['flux2_dev_fp8mixed.safetensors', 'flux-2-dev', { encoder: 'mistral_3_small_flux2_bf16.safetensors', vae: 'flux2-vae.safetensors' }],
+  ['qwen_image.safetensors', 'qwen-image', { encoder: 'qwen_2.5_vl_7b_fp8_scaled.safetensors', vae: 'qwen_image_vae.safetensors' }],
+] as const)('%s takes its parts among those of others, by the names that upstream publishes', async (name, shapes, companions) => {
+  const all = [...BESIDE, ...'qwen_3_4b qwen_3_8b_fp8mixed qwen_2.5_vl_7b_fp8_scaled mistral_3_small_flux2_bf16'.split(' ')];
+  const beside = [...all, 'flux2-vae', 'qwen_image_vae'].map((each) => (each.endsWith('.safetensors') ? each : `${each}.safetensors`));
+  const reading = await read(name, SHAPES[shapes], beside);
+  expect(reading).toMatchObject({ contents: { companions, largestBytes: expect.any(Number) } });
+  for (const each of beside) expect([each, imageFormat.recognize({ name: each })]).toEqual([each, 'part']);
+});
+
+test('LoRAs beside a model are found by their tensors, and are no models themselves', async () => {
+  const [model, lora] = [safetensors(SHAPES.sdxl), safetensors(SHAPES.lora)];
+  const files = {
+    names: async () => ['a.safetensors', 'glow.safetensors', 'other.safetensors', '.hidden.safetensors'],
+    sizeOf: async (name: string) => (name === 'glow.safetensors' ? lora : model).sizeBytes,
+    read: async (name: string, offset: number, length: number) =>
+      (name === 'glow.safetensors' ? lora : model).header.subarray(offset, offset + length),
+  };
+  const of = async (name: string) => imageFormat.read({ id: ID, entry: { name } }, files);
+  expect(await of('a.safetensors')).toMatchObject({ contents: { family: 'sdxl', loras: ['glow.safetensors'] } });
+  expect(await of('glow.safetensors')).toMatchObject({
+    kind: 'unusable',
+    message: 'The model file "glow.safetensors" of "mine" is a LoRA: put it beside a model, and name it in "loras" of a request',
   });
 });
 

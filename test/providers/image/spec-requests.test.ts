@@ -16,9 +16,12 @@ const answerOf = async (body: object = {}) => JSON.parse((await draw({ size: '64
 const inline = async (body: object = {}) => answerOf({ response_format: 'b64_json', ...body });
 
 describe('the fields of a request', () => {
-  test('`model` is a string, and names the slot or its model', async () => {
+  test('`model` is a string, and whatever it says, the slot `img` draws', async () => {
     await start();
-    for (const model of ['img', 'sdxl-turbo']) expect((await draw({ model })).status).toBe(model === 'img' ? 200 : 404);
+    for (const model of ['img', 'sdxl-turbo', 'dall-e-3', 'gpt-image-1', 'flux-schnell', 'no such model']) {
+      const { status, text } = await draw({ model });
+      expect([model, status, JSON.parse(text)._hal0?.checkpoint]).toEqual([model, 200, 'sd_xl_turbo_1.0_fp16.safetensors']);
+    }
   });
 
   test('`prompt` is required, and reaches the server', async () => {
@@ -65,7 +68,17 @@ describe('the fields of an answer', () => {
   test('`data[].url` has the shape `/api/images/cache/<uuid>.png`', async () => {
     await start();
     for (const { url } of (await answerOf({ n: 2 })).data)
-      expect(url).toMatch(/^\/api\/images\/cache\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.png$/);
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/images\/cache\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.png$/);
+  });
+
+  test.each([
+    [{ host: 'localhost:8080' }, 'http://localhost:8080/api/'],
+    [{ host: 'localhost', 'x-forwarded-proto': 'https' }, 'https://localhost/api/'],
+  ])('`data[].url` begins with what the client calls the service: %j', async (headers, begin) => {
+    await start();
+    const body = JSON.stringify({ prompt: 'x', size: '64x64' });
+    const { url } = JSON.parse((await post(at().gateway.port, GENERATIONS, body, { headers })).text).data[0];
+    expect(url.slice(0, begin.length)).toBe(begin);
   });
 
   test('`data[].b64_json` is a PNG in base64', async () => {
@@ -77,6 +90,29 @@ describe('the fields of an answer', () => {
   test('`_hal0` holds `workflow` and `checkpoint`', async () => {
     await start('sd-1.5');
     expect((await answerOf())._hal0).toEqual({ workflow: 'sd-1.5', checkpoint: 'v1-5.safetensors' });
+  });
+});
+
+describe('beyond the specification', () => {
+  test('`_hal0.ignored` names the fields without effect, and is absent without any', async () => {
+    await start('sd-1.5');
+    expect((await answerOf({ quality: 'hd', cfg_scale: 4, extra_body: { stepz: 3 } }))._hal0.ignored).toEqual([
+      'quality',
+      'cfg_scale',
+      'stepz',
+    ]);
+    expect(Object.keys((await answerOf())._hal0)).toEqual(['workflow', 'checkpoint']);
+  });
+
+  test('`sampler` and `scheduler` reach the server, which says when it does not know one', async () => {
+    const standIn = await start('sd-1.5');
+    await answerOf({ sampler: 'dpmpp_2m', scheduler: 'karras' });
+    expect(standIn.workflows[0]).toContain('"sampler_name":"dpmpp_2m","scheduler":"karras"');
+    const refused = await draw({ sampler: 'eulerr' });
+    expect([refused.status, JSON.parse(refused.text).error]).toEqual([
+      400,
+      expect.objectContaining({ code: 'request.invalid', param: 'sampler', message: expect.stringContaining('has no such "sampler"') }),
+    ]);
   });
 });
 

@@ -14,7 +14,8 @@ import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY, INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { route } from '../../../src/gateway/route/decide/route.ts';
 import { PROVIDERS } from '../../../src/providers/registry.ts';
-import { boardView } from '../../gateway/support/board-fixture.ts';
+import { boardSlot, boardView, PARK } from '../../gateway/support/board-fixture.ts';
+import { specOf as specOfKind } from '../../support/providers/odd-models.ts';
 import { recordingOf } from '../../support/hardware/recorded-machines.ts';
 
 const { records } = parseCatalogue(await readFile('src/models/catalogue/catalogue.toml', 'utf8'), 'catalogue.toml');
@@ -112,7 +113,7 @@ describe('the slot `img`', () => {
     const parsed = parseSlot(IMG, { enabled: false, backend: 'rocm', model: { default: 'sdxl-turbo' } });
     expect(parsed).toMatchObject({ ok: true, spec: { enabled: false, backend: 'rocm', model: { default: 'sdxl-turbo' } } });
     expect(specOf('flux-schnell')).toMatchObject({ enabled: true, provider: 'image', backend: 'rocm' });
-    expect(parseSlot(IMG, { backend: 'cuda', model: { default: 'sdxl-turbo' } }).ok).toBe(false);
+    expect(parseSlot(IMG, { backend: 'vulkan', model: { default: 'sdxl-turbo' } }).ok).toBe(false);
   });
 });
 
@@ -123,15 +124,21 @@ describe('the image runtime', () => {
     expect(PROVIDER_KIND_NAMES).toHaveLength(5);
   });
 
-  test('computes with `rocm` and serves images', () => {
-    expect(PROVIDER_KINDS.image).toEqual({ backends: ['rocm'], defaultBackend: 'rocm', serves: ['image'] });
+  test('computes with `rocm` by default and serves images', () => {
+    expect(PROVIDER_KINDS.image).toEqual({ backends: ['rocm', 'cuda'], defaultBackend: 'rocm', serves: ['image'] });
     expect(specOf('sdxl-turbo')).toMatchObject({ provider: 'image', backend: 'rocm' });
     expect(DEFAULT_PROVIDER_OF_SLOT['img']).toBe('image');
   });
 
-  test('NVIDIA discrete GPUs are not wired: a slot says which GPU it needs', () => {
+  test('beyond the specification, it computes with `cuda` where there are only GPUs of NVIDIA', () => {
     const nvidia = hardwareOf(recordingOf('rtx-3090-and-4090'), { kind: 'machine' });
-    expect(image.rankBackends(nvidia)).toEqual([{ backend: 'rocm', missing: expect.stringContaining('AMD') }]);
+    expect(image.rankBackends(nvidia)).toEqual([{ backend: 'rocm', missing: expect.stringContaining('AMD') }, { backend: 'cuda' }]);
+    const parsed = parseSlot(IMG, { backend: 'cuda', model: { default: 'sdxl-turbo' }, resources: { gpus: 2 } });
+    if (!parsed.ok) throw new Error('There is no spec');
+    const model = factsOf('sdxl-turbo');
+    const slot = { name: IMG, spec: parsed.spec, model, modelPath: model.hostPath, listen: { host: '0.0.0.0', port: 8188 } };
+    expect(image.devices('cuda')).toEqual(['nvidia.com/gpu=all']);
+    expect(image.buildEnv(slot)).toMatchObject({ CUDA_VISIBLE_DEVICES: '0,1' });
   });
 
   test('`build_env()` and `start_cmd()` name the model, its directory and where to listen', () => {
@@ -168,15 +175,46 @@ describe('the image runtime', () => {
       { name: 'img', capabilities: ['image'] },
     ]);
     const images = INFERENCE_PATHS.filter(({ path }) => path.startsWith('/v1/images/'));
-    expect(images.map(({ path }) => path).toSorted()).toEqual(['/v1/images/edits', '/v1/images/generations']);
+    expect(images.map(({ path }) => path).toSorted()).toEqual(['/v1/images/edits', '/v1/images/generations', '/v1/images/variations']);
     for (const { path, capability } of images)
       expect(route(capability, path, undefined, board)).toMatchObject({ kind: 'slot', slot: { name: 'img' } });
+  });
+
+  test.each([
+    ['a model of OpenAI', 'dall-e-3', 'img'],
+    ['a curated model that no slot has now', 'flux-schnell', 'img'],
+    ['the model of `img`', 'sdxl-turbo', 'img'],
+    ['a chat slot', 'primary', 'img'],
+    ['a chat model', 'qwen3.5-4b', 'img'],
+    ['another image slot', 'art', 'art'],
+    ['the model of another image slot', 'sd-1.5-pruned-emaonly', 'art'],
+    ['an image slot that still loads', 'slow', 'slow'],
+  ])('The dispatcher pins `/v1/images/*`: with %s as `model`', (_what, model, slot) => {
+    const slow = boardSlot({ name: 'slow', capabilities: [], admission: PARK });
+    const { names, slots, ...view } = boardView(1, [
+      { name: 'primary', model: 'qwen3.5-4b', capabilities: ['chat'] },
+      { name: 'art', model: 'sd-1.5-pruned-emaonly', capabilities: ['image'] },
+      { name: 'img', model: 'sdxl-turbo', capabilities: ['image'] },
+      { name: 'slow', capabilities: [] },
+    ]);
+    const spec = specOfKind('image');
+    const board = { ...view, names, slots: new Map([...slots, [slow.name, { ...slow, spec }]]) };
+    for (const path of ['/v1/images/generations', '/v1/images/edits', '/v1/images/variations']) {
+      const decision = route('image', path, model, board);
+      const name = decision.kind === 'slot' ? decision.slot.name : decision.kind === 'refuse' ? decision.message.slice(6, 10) : '';
+      expect(name).toBe(slot);
+    }
+  });
+
+  test('Without the slot `img`, a name that no image slot has does not exist', () => {
+    const board = boardView(1, [{ name: 'art', capabilities: ['image'] }]);
+    expect(route('image', '/v1/images/generations', 'dall-e-3', board)).toMatchObject({ kind: 'refuse', code: 'model.not_found' });
   });
 
   test('Workflow templates are stored with the image provider: nothing else knows a node of ComfyUI', async () => {
     const folder = 'src/providers/image/';
     const withNodes: string[] = [];
-    for await (const file of glob('src/**/*.ts')) if ((await readFile(file, 'utf8')).includes("'KSampler'")) withNodes.push(file);
+    for await (const file of glob('src/**/*.{ts,json}')) if (/['"]KSampler['"]/.test(await readFile(file, 'utf8'))) withNodes.push(file);
     expect(withNodes).not.toEqual([]);
     expect(withNodes.filter((file) => !file.startsWith(folder))).toEqual([]);
   });

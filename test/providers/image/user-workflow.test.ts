@@ -27,7 +27,7 @@ describe('a workflow of a user', () => {
     expect(readPng(Buffer.from(data[0].b64_json, 'base64'))).toEqual({ width: 512, height: 256 });
     expect(standIn.workflows[0]).toContain('"seed":18446744073709551615');
     expect(sent(standIn)['12:1'].inputs.filename_prefix).toMatch(/^svc\/[0-9a-f-]{36}$/);
-    expect(JSON.parse((await draw()).text).data[0].url).toMatch(/^\/api\/images\/cache\//);
+    expect(JSON.parse((await draw()).text).data[0].url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api\/images\/cache\//);
   });
 
   test('has previews, whose size is the saved one', async () => {

@@ -215,6 +215,12 @@ describe('a transcription', () => {
     ).toEqual(['transcript.text.delta', 'transcript.text.done']);
   });
 
+  test('passes on the language and the prompt, which 1.0.10 takes, and nothing that would change the form of the answer', async () => {
+    npu = await startNpuGateway();
+    await transcribe({ language: 'de', prompt: 'Zahlen', response_format: 'text', temperature: '0.2' });
+    expect(npu.flm.heard).toEqual([{ model: 'whisper-v3:turbo', language: 'de', prompt: 'Zahlen' }]);
+  });
+
   test.each([[{ response_format: 'srt' }, undefined, 'response_format']])(
     'is refused if it needs times: %j',
     async (fields, file, param) => {

@@ -1,4 +1,5 @@
 /** The lines of the specification about the NPU, each by its name. What a whole service does with them is in test/e2e/npu.test.ts. */
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { describeAvailability } from '../../../src/providers/decide/rank-backends.ts';
 import { npu } from '../../../src/providers/npu/npu.ts';
@@ -73,6 +74,38 @@ describe('The NPU provider is advertised only when both the NPU driver stack and
     ]);
   });
 
+  test.each([
+    ['nothing is known of the machine', undefined, 'the devices of this machine are not known yet'],
+    [
+      'its devices are hidden',
+      { ...recordedHardware('w7900'), devices: [], devicesHidden: 'the service runs in a container' },
+      'the service runs in a container',
+    ],
+  ])('%s: what is not seen counts as absent', (_what, hardware, why) => {
+    const { available, reason } = describeAvailability(npu, here, hardware);
+    expect([available, reason]).toEqual([
+      false,
+      `"npu" is not available, because ${why}; make a device available, or build a toolbox image`,
+    ]);
+    // Slots that say so start all the same: only what is offered needs proof.
+    expect(npu.rankBackends(hardware)).toEqual([{ backend: 'npu' }]);
+  });
+
+  test('its program finds fault with the machine', () => {
+    const npuOnly = 'locked memory is limited to 8388608 bytes';
+    const programs = { npu: { name: '"flm validate"', backends: [], unavailable: { npu: npuOnly } } };
+    const { reason } = describeAvailability(npu, here, { ...WITH_NPU, programs });
+    expect(reason).toContain(`because ${npuOnly};`);
+  });
+
+  test('in a cluster, a resource stands for the NPUs of the nodes', () => {
+    expect(describeAvailability(npu, here, undefined, { rocm: 'amd.com/gpu' })).toMatchObject({
+      available: false,
+      reason: expect.stringContaining('no extended resource stands for NPUs: name it in "SVC_GPU_RESOURCES"'),
+    });
+    expect(describeAvailability(npu, here, undefined, { npu: 'amd.com/npu' })).toMatchObject({ available: true });
+  });
+
   test('the machine has no NPU, or one without its driver', () => {
     const none = describeAvailability(npu, here, recordedHardware('w7900'));
     expect([none.available, none.reason]).toEqual([
@@ -86,6 +119,11 @@ describe('The NPU provider is advertised only when both the NPU driver stack and
     );
     expect(describeAvailability(npu, here, { ...WITH_NPU, devices }).reason).toMatch(/it needs "amdxdna" \(npu0/);
   });
+});
+
+test('the unit and the Quadlet let what they start lock memory, as a server of an NPU needs more than the usual 8 MiB', async () => {
+  for (const file of ['installer/templates/svc-api.service', 'installer/quadlet/svc.container'])
+    expect(await readFile(file, 'utf8')).toMatch(/^\[Service\]$[^]*^LimitMEMLOCK=infinity$/m);
 });
 
 describe('The NPU toolbox image bundles the runtime inside the image, so no host bind-mount is needed. Its default port is 8086', () => {

@@ -14,7 +14,7 @@ describe('parseSlot() of a bad document', () => {
       'enabled: Write true or false, not 1',
       'model.default: Set "model.default": it is required',
       'lifecycle.swop: Unknown key "swop"; did you mean "swap"?',
-      'backend: Provider "image" does not support backend "cpu"; use "rocm"',
+      'backend: Provider "image" does not support backend "cpu"; use "rocm", "cuda"',
     ]);
   });
 

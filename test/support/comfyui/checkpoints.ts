@@ -18,6 +18,24 @@ export const SHAPES = {
     'text_encoders.clip_l.transformer.weight': [8, 8],
     'vae.encoder.weight': [8],
   },
+  'flux-fill': { [FLUX]: [9216, 3072], 'img_in.weight': [3072, 384], 'guidance_in.in_layer.weight': [3072, 256] },
+  chroma: { [FLUX]: [9216, 3072], 'distilled_guidance_layer.norms.0.scale': [5120] },
+  'flux-2-dev': { [FLUX]: [18_432, 6144], 'double_stream_modulation_img.lin.weight': [36_864, 6144], 'txt_in.weight': [6144, 15_360] },
+  'flux-2-klein-4b': { [FLUX]: [9216, 3072], 'double_stream_modulation_img.lin.weight': [18_432, 3072], 'txt_in.weight': [3072, 7680] },
+  'flux-2-klein-9b': { [FLUX]: [12_288, 4096], 'double_stream_modulation_img.lin.weight': [24_576, 4096], 'txt_in.weight': [4096, 12_288] },
+  'sd-3.5': {
+    [`${PREFIX}joint_blocks.0.context_block.attn.qkv.weight`]: [7296, 2432],
+    [`${PREFIX}joint_blocks.0.context_block.attn.ln_q.weight`]: [64],
+    'text_encoders.clip_l.transformer.weight': [8, 8],
+  },
+  'sd-3': { [`${PREFIX}joint_blocks.0.context_block.attn.qkv.weight`]: [4608, 1536] },
+  'qwen-image': { 'txt_norm.weight': [3584], 'img_in.weight': [3072, 64] },
+  'z-image': { 'cap_embedder.1.weight': [3840, 2560] },
+  'lumina-2': { 'cap_embedder.1.weight': [2304, 2304] },
+  lora: {
+    'transformer.layers.0.attention.to_q.lora_A.weight': [16, 3840],
+    'transformer.layers.0.attention.to_q.lora_B.weight': [3840, 16],
+  },
   other: { 'model.layers.0.self_attn.q_proj.weight': [4096, 4096] },
 } as const satisfies Readonly<Record<string, Shapes>>;
 

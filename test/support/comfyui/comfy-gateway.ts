@@ -20,12 +20,14 @@ import type { SavedWorkflow } from './user-workflows.ts';
 export const GENERATIONS = '/v1/images/generations';
 export const IMG = SlotName.parse('img');
 
-type Family = 'sdxl-turbo' | 'sd-1.5';
+type Family = 'sdxl-turbo' | 'sd-1.5' | 'flux-kontext' | 'qwen-image-edit';
 type StandInOptions = Partial<Parameters<typeof startComfy>[0]>;
 
 const FILES = {
   'sdxl-turbo': ['sd_xl_turbo_1.0_fp16.safetensors', SHAPES.sdxl],
   'sd-1.5': ['v1-5.safetensors', SHAPES['sd-1.5']],
+  'flux-kontext': ['kontext.safetensors', SHAPES['flux-dev-split']],
+  'qwen-image-edit': ['edit.safetensors', SHAPES['qwen-image']],
 } as const;
 
 export interface ComfyFixture {
@@ -76,10 +78,10 @@ async function startComfyGateway(
   const gateway = await startGateway({
     settings: { SVC_STATE_DIR: dir, ...settings },
     provider: { infer: (request) => image.infer(request, ['image'], { spec: parsed.spec, model }) },
-    async keepImage(next, status) {
+    async keepImage(next, status, origin) {
       if (status !== 200) return { ok: false, problem: `Look at the log: status ${status}` };
       const kept = await cache.keep(next);
-      return kept.ok ? { ok: true, url: `/api/images/cache/${kept.id}.png` } : kept;
+      return kept.ok ? { ok: true, url: `${origin}/api/images/cache/${kept.id}.png` } : kept;
     },
   });
   const standIns: Comfy[] = [];

@@ -2,6 +2,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { z } from 'zod';
 import type { CheckedNode } from './validate-workflow.ts';
 import type { SocketBehaviour } from './comfy-sockets.ts';
 import { pngOf } from './png.ts';
@@ -17,7 +18,7 @@ export interface Behaviour {
   /** Bytes of a note in each image. */
   readonly noteBytes: number;
   /** What the sampler fails with. */
-  readonly failure: 'none' | 'memory' | 'node';
+  readonly failure: 'none' | 'memory' | 'node' | 'load';
   /** What `/view` answers. */
   readonly view: 'image' | 'html' | 'nothing' | 'half' | 'absent';
   readonly socket: SocketBehaviour;
@@ -56,6 +57,14 @@ export interface QueueOptions {
 }
 
 const SAMPLERS = new Set(['KSampler', 'SamplerCustom', 'SamplerCustomAdvanced']);
+
+const MESSAGES = {
+  none: '',
+  memory: 'HIP out of memory. Tried to allocate 2.00 GiB.\n',
+  node: 'The size of tensor a (4) must match b (5)\n',
+  /** `comfy/sd.py`. */
+  load: 'ERROR: Could not detect model type of: /srv/models/checkpoints/a/b.safetensors\n',
+} as const;
 
 class Interrupted extends Error {}
 
@@ -116,7 +125,7 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
         say('execution_error', {
           ...where,
           exception_type: memory ? 'torch.OutOfMemoryError' : 'RuntimeError',
-          exception_message: memory ? 'HIP out of memory. Tried to allocate 2.00 GiB.\n' : 'The size of tensor a (4) must match b (5)\n',
+          exception_message: MESSAGES[behaviour().failure],
           traceback: ['  File "/opt/ComfyUI/execution.py", line 1\n'],
         });
       }
@@ -126,6 +135,11 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
 
   async function draw(job: Job, enter: (node: readonly [string, CheckedNode]) => void): Promise<readonly Saved[]> {
     const { nodes, id, clientId } = job;
+    const loader = [...nodes].find(([, { className }]) => className.includes('Loader'));
+    if (behaviour().failure === 'load' && loader !== undefined) {
+      enter(loader);
+      throw new Error('load');
+    }
     for (const [node, checked] of nodes) {
       enter([node, checked]);
       tell(clientId, 'executing', { node, prompt_id: id });
@@ -148,7 +162,10 @@ export function createComfyQueue({ outputDirectory, withMetadata, behaviour, tel
     const scaled = inputsOf(nodes, /^ImageScale$/);
     const [width, height] = ['width', 'height'].map((name) => Number(latent[name] ?? scaled[name] ?? 64));
     const count = Number(latent['batch_size'] ?? inputsOf(nodes, /^RepeatLatentBatch$/)['amount'] ?? 1);
-    const prefix = String(inputsOf(nodes, /^SaveImage$/)['filename_prefix']);
+    const { filename_prefix: prefix = 'temp/ComfyUI_temp' } = z
+      .object({ filename_prefix: z.string() })
+      .partial()
+      .parse(inputsOf(nodes, /^SaveImage$/));
     const subfolder = path.dirname(prefix) === '.' ? '' : path.dirname(prefix);
     const directory = path.join(outputDirectory, subfolder);
     if (path.relative(outputDirectory, directory).startsWith('..'))

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { createComfySockets } from './comfy-sockets.ts';
 import { createComfyQueue, type Behaviour } from './comfy-queue.ts';
-import { describeNode, NODES } from './object-info.ts';
+import { describeNode, type ComfyVersion } from './object-info.ts';
 import { validateWorkflow } from './validate-workflow.ts';
 
 export interface ComfyOptions {
@@ -23,6 +23,8 @@ export interface ComfyOptions {
   readonly behaviour?: Partial<Behaviour>;
   /** Ends the process, where it is one. */
   readonly crash?: () => void;
+  /** Default: the oldest that is supported. */
+  readonly version?: ComfyVersion;
 }
 
 export interface SeenComfyRequest {
@@ -70,12 +72,13 @@ const BehaviourPatch = z.object({
   stepMs: z.number().optional(),
   paused: z.boolean().optional(),
   noteBytes: z.number().optional(),
-  failure: z.enum(['none', 'memory', 'node']).optional(),
+  failure: z.enum(['none', 'memory', 'node', 'load']).optional(),
   view: z.enum(['image', 'html', 'nothing', 'half', 'absent']).optional(),
   socket: z.enum(['normal', 'refused', 'silent', 'broken', 'garbage']).optional(),
 });
 
 export async function startComfy(options: ComfyOptions): Promise<Comfy> {
+  const { version = '0.3.64' } = options;
   let behaviour: Behaviour = { ...DEFAULT, ...options.behaviour };
   const seen: SeenComfyRequest[] = [];
   const workflows: string[] = [];
@@ -104,7 +107,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
       return send(res, 400, { error: { type: 'invalid_prompt_id', message: 'Invalid prompt id', details: id }, node_errors: {} });
     if (queue.knows(id))
       return send(res, 409, { error: { type: 'duplicate', message: 'Duplicate prompt id', details: id }, node_errors: {} });
-    const checked = validateWorkflow(asked.prompt, models(), [...uploads.keys()]);
+    const checked = validateWorkflow(asked.prompt, models(), [...uploads.keys()], version);
     if (!checked.ok) return send(res, 400, checked.body);
     number += 1;
     queue.add({ number, id, workflow: JSON.parse(text).prompt, nodes: checked.nodes, outputs: checked.outputs, clientId });
@@ -149,7 +152,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
 
   function get(route: string, query: URLSearchParams, res: ServerResponse): unknown {
     const [, first, second] = route.split('/');
-    if (route === '/system_stats') return send(res, 200, { system: { comfyui_version: '0.3.64', python_version: '3.13' }, devices: [] });
+    if (route === '/system_stats') return send(res, 200, { system: { comfyui_version: version, python_version: '3.13' }, devices: [] });
     if (route === '/queue') {
       const items = (jobs: ReturnType<typeof queue.view>['pending']) =>
         jobs.map((job) => [job.number, job.id, job.workflow, { client_id: job.clientId }, job.outputs]);
@@ -161,8 +164,7 @@ export async function startComfy(options: ComfyOptions): Promise<Comfy> {
       return send(res, 200, entry === undefined ? {} : { [second]: entry });
     }
     if (first === 'object_info' && second !== undefined) {
-      const node = NODES[second];
-      return send(res, 200, node === undefined ? {} : describeNode(second, node, models()));
+      return send(res, 200, describeNode(second, version, models()) ?? {});
     }
     return route === '/view' ? view(query, res) : send(res, 404);
   }

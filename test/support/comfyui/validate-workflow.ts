@@ -1,6 +1,6 @@
 /** Checks a workflow as ComfyUI does before it queues it, with the same shapes of errors. Integers are `bigint` where a number could not hold them. */
 import { z } from 'zod';
-import { NODES, type InputInfo } from './object-info.ts';
+import { nodesOf, type ComfyVersion, type InputInfo, type NodeInfo, type Nodes } from './object-info.ts';
 
 export interface CheckedNode {
   readonly className: string;
@@ -28,8 +28,14 @@ export interface ServerFiles {
   readonly inputs: readonly string[];
 }
 
-export function validateWorkflow(workflow: unknown, models: readonly string[], inputs: readonly string[] = []): Checked {
+export function validateWorkflow(
+  workflow: unknown,
+  models: readonly string[],
+  inputs: readonly string[] = [],
+  version: ComfyVersion = '0.3.64',
+): Checked {
   const files = { models, inputs };
+  const known = nodesOf(version);
   const entries = z.record(z.string(), z.unknown()).safeParse(workflow).data;
   if (entries === undefined) return refuse('no_prompt', 'No prompt provided', 'No prompt provided');
   const nodes = new Map<string, CheckedNode>();
@@ -39,15 +45,15 @@ export function validateWorkflow(workflow: unknown, models: readonly string[], i
       const message = 'Cannot execute because a node is missing the class_type property.';
       return refuse('invalid_prompt', message, `Node ID '#${id}'`);
     }
-    if (!Object.hasOwn(NODES, node.class_type))
+    if (!Object.hasOwn(known, node.class_type))
       return refuse('invalid_prompt', `Cannot execute because node ${node.class_type} does not exist.`, `Node ID '#${id}'`);
     nodes.set(id, { className: node.class_type, inputs: node.inputs });
   }
-  const outputs = [...nodes].filter(([, { className }]) => NODES[className]?.isOutput === true).map(([id]) => id);
+  const outputs = [...nodes].filter(([, { className }]) => known[className]?.isOutput === true).map(([id]) => id);
   if (outputs.length === 0) return refuse('prompt_no_outputs', 'Prompt has no outputs', '');
   const nodeErrors: Record<string, object> = {};
   for (const [id, node] of nodes) {
-    const errors = errorsOf(node, nodes, files);
+    const errors = errorsOf(node, { nodes, known, files });
     if (errors.length > 0) nodeErrors[id] = { errors, dependent_outputs: outputs, class_type: node.className };
   }
   if (Object.keys(nodeErrors).length === 0) return { ok: true, nodes, outputs };
@@ -59,8 +65,20 @@ function refuse(type: string, message: string, details: string): Checked {
   return { ok: false, body: { error: { type, message, details, extra_info: {} }, node_errors: {} } };
 }
 
-function errorsOf(node: CheckedNode, nodes: ReadonlyMap<string, CheckedNode>, files: ServerFiles): readonly InputError[] {
-  return Object.entries(NODES[node.className]?.inputs ?? {}).flatMap(([name, info]) => {
+interface Graph {
+  readonly nodes: ReadonlyMap<string, CheckedNode>;
+  readonly known: Nodes;
+  readonly files: ServerFiles;
+}
+
+/** Optional inputs are checked where they are set. */
+function inputsOf({ className, inputs }: CheckedNode, known: Nodes): NodeInfo['inputs'] {
+  const { inputs: required = {}, optional = {} } = known[className] ?? {};
+  return { ...required, ...Object.fromEntries(Object.entries(optional).filter(([name]) => Object.hasOwn(inputs, name))) };
+}
+
+function errorsOf(node: CheckedNode, { nodes, known, files }: Graph): readonly InputError[] {
+  return Object.entries(inputsOf(node, known)).flatMap(([name, info]) => {
     const error = (type: string, message: string, details = name): InputError => ({
       type,
       message,
@@ -72,7 +90,7 @@ function errorsOf(node: CheckedNode, nodes: ReadonlyMap<string, CheckedNode>, fi
     const link = Link.safeParse(value).data;
     if (link !== undefined) {
       const from = nodes.get(link[0]);
-      const type = from === undefined ? undefined : NODES[from.className]?.outputs[link[1]];
+      const type = from === undefined ? undefined : known[from.className]?.outputs[link[1]];
       const wanted = info.kind === 'link' ? info.type : info.kind.toUpperCase();
       return type === wanted
         ? []

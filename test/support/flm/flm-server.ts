@@ -36,6 +36,8 @@ export interface Flm {
   readonly mishaps: readonly string[];
   /** What was computed, in order: `chat`, `embedding`, `transcription`. */
   readonly computed: readonly string[];
+  /** The texts of each form with a recording. */
+  readonly heard: readonly object[];
   /** The most requests that were computed at once. */
   readonly most: () => number;
   close(): Promise<void>;
@@ -54,6 +56,7 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
   const state = { model: options.model, busy: false, active: 0, most: 0 };
   const mishaps: string[] = [];
   const computed: string[] = [];
+  const heard: object[] = [];
   const waiting: (() => Promise<void>)[] = [];
   const sockets = new Set<Socket>();
 
@@ -176,6 +179,7 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
       return answer(response, { error: { message: 'Failed to decode audio', type: 'server_error', code: 500 } });
     }
     computed.push('transcription');
+    heard.push(Object.fromEntries([...parts].filter(([name]) => name !== 'file').map(([name, value]) => [name, value.toString('utf8')])));
     return answer(response, { model: String(parts.get('model') ?? ''), text: ` Heard ${file.length} bytes.` });
   }
 
@@ -196,6 +200,7 @@ export async function startFlm(options: FlmOptions): Promise<Flm> {
     port: portOf(server.address()),
     mishaps,
     computed,
+    heard,
     most: () => state.most,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -36,7 +36,7 @@ export function deviceResource(
   { backend, deviceAccess, gpuResource }: ClusterWorkload,
   resources: Settings['SVC_GPU_RESOURCES'],
 ): string | undefined {
-  return deviceAccess === 'hostDevices' ? undefined : (gpuResource ?? (backend === 'npu' ? undefined : resources[backend]));
+  return deviceAccess === 'hostDevices' ? undefined : (gpuResource ?? resources[backend]);
 }
 
 /** The DRA device class of a device plugin's resource: `gpu.nvidia.com` for `nvidia.com/gpu`. */

@@ -87,7 +87,7 @@ function server(workload: KubeWorkload, demand: DeviceDemand, volumes: PodVolume
     // The end of the log explains why the server exited.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: volumes.mounts,
-    securityContext: securityContext(demand, pod),
+    securityContext: securityContext(demand, cluster),
     ...probes(cluster),
     lifecycle: preStopHook(port.container),
   };
@@ -116,11 +116,14 @@ function resources(workload: KubeWorkload, demand: DeviceDemand): Part {
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, readOnlyRootFilesystem: true } as const;
 const AS_ROOT = { runAsNonRoot: false, runAsUser: 0, runAsGroup: 0 } as const;
+/** A pod has no setting for RLIMIT_MEMLOCK: the server of the NPU raises it itself, which root without this may not. */
+const MAY_LOCK_MEMORY = { capabilities: { add: ['SYS_RESOURCE'], drop: ['ALL'] } } as const;
 const WRITER = { ...AS_ROOT, capabilities: { add: ['DAC_OVERRIDE'], drop: ['ALL'] } } as const;
 
-function securityContext(demand: DeviceDemand, pod: PodOverlay): Part {
+function securityContext(demand: DeviceDemand, { backend, pod = {} }: Pick<ClusterWorkload, 'backend' | 'pod'>): Part {
   const confined = isPrivileged(demand) ? { privileged: true, readOnlyRootFilesystem: true } : CONFINED;
-  return containerSecurity(pod, pod.server, confined, needsRoot(demand) ? AS_ROOT : {});
+  const own = { ...(needsRoot(demand) ? AS_ROOT : {}), ...(backend === 'npu' && !isPrivileged(demand) ? MAY_LOCK_MEMORY : {}) };
+  return containerSecurity(pod, pod.server, confined, own);
 }
 
 function proxies({ podProxy, SVC_POD_PROXY_SECRET }: KubeSettings, overlay: PodOverlay['server'], taken: readonly string[]) {

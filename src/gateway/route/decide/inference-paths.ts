@@ -38,6 +38,7 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/audio/speech', capability: 'speech', audio: true, summary: 'Reads a text aloud' },
   { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
   { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },
+  { path: '/v1/images/variations', capability: 'image', body: 'multipart', summary: 'Draws images like another one' },
 ];
 
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));

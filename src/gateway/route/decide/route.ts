@@ -53,8 +53,9 @@ const RANKS: Readonly<Record<Admission['kind'], number>> = { open: 0, park: 1, r
 const INCAPABLE = 10;
 
 /** Prefers slots that serve the capability, then open ones, then those worth waiting for. */
-export function route(capability: Capability, path: string, model: string | undefined, board: RoutedView): RouteDecision {
+export function route(capability: Capability, path: string, asked: string | undefined, board: RoutedView): RouteDecision {
   if (board.version === 0) return { kind: 'unknown' };
+  const model = nameMeant(capability, asked, board);
   const candidates = board.names.get(model ?? DEFAULT_SLOT_OF_CAPABILITY[capability]);
   let best: RoutedSlot | undefined;
   let bestRank = Number.POSITIVE_INFINITY;
@@ -69,6 +70,22 @@ export function route(capability: Capability, path: string, model: string | unde
   if (best === undefined) return unknownName(capability, path, model, board);
   if (bestRank >= INCAPABLE) return incapable(best, capability, path, board);
   return { kind: 'slot', slot: best };
+}
+
+/**
+ * The specification pins images to `img`: a name that is not one of another image slot means it, such as "dall-e-3" or
+ * that of a chat model (ADR 0138). Undefined: the default slot.
+ */
+function nameMeant(capability: Capability, model: string | undefined, { names, slots, refused }: RoutedView): string | undefined {
+  if (capability !== 'image' || model === undefined) return model;
+  const pinned = DEFAULT_SLOT_OF_CAPABILITY.image;
+  const isImageSlot = (name: SlotName): boolean => {
+    const slot = slots.get(name);
+    return slot !== undefined && (slot.capabilities.includes('image') || slot.spec.provider === 'image');
+  };
+  if (names.get(model)?.some((name) => isImageSlot(name)) === true) return model;
+  const isRefused = refused.keys().some((name) => name === model || name === pinned);
+  return names.has(pinned) || isRefused ? undefined : model;
 }
 
 /** The slots of a name, in the order in which requests prefer them. Disabled ones only if there is no other. */

@@ -149,3 +149,11 @@ function without(lines: string, names: readonly string[]): string {
     .map((line) => `${line}\r\n`)
     .join('');
 }
+
+const AUTHORITY = /^[\w.:[\]-]{1,260}$/;
+
+/** Where the client reaches this service, by what it says itself. Empty: it does not say. */
+export function originOf({ host, forwarded }: Pick<RequestHead, 'host' | 'forwarded'>): string {
+  if (host === undefined || !AUTHORITY.test(host)) return '';
+  return `${/^x-forwarded-proto: *https *$/im.test(forwarded) ? 'https' : 'http'}://${host}`;
+}

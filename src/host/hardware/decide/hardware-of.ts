@@ -80,7 +80,7 @@ function pciNpu(view: MachineView, pci: PciDevice, host: MemoryAmount | undefine
     vendor: vendorOf(pci.vendor),
     pciAddress: pci.address,
     ...defined({ name, driver: pci.driver, architecture, path: pci.accelNode && `/dev/accel/${pci.accelNode}` }),
-    ...backendsOf({ npu: whyUnusable(pci, architecture) }),
+    ...backendsOf({ npu: whyUnusable(pci, architecture) ?? whyTooOld(view, pci) }),
     memory: sharedMemory(host),
     unified: true,
   };
@@ -91,6 +91,32 @@ function whyUnusable(pci: PciDevice, architecture: string | undefined): string |
   if (architecture === undefined) return 'the NPU is not one of AMD';
   if (architecture === 'xdna1') return 'the NPU is of the generation XDNA 1, and XDNA 2 is needed';
   return wrongDriver('NPU', pci.driver, ['amdxdna']) ?? (pci.accelNode === undefined ? 'the NPU has no "/dev/accel/accel*"' : undefined);
+}
+
+export const KERNEL_FILE = '/proc/sys/kernel/osrelease';
+/** What FastFlowLM's own check demands (`flm validate`); it looks at the kernel even where the driver is a package. */
+const LEAST = { kernel: [6, 17], firmware: [1, 1, 0, 0] } as const;
+
+/** A version that cannot be read is not judged. */
+function whyTooOld(view: MachineView, { directory }: PciDevice): string | undefined {
+  const kernel = view.text(KERNEL_FILE);
+  if (isOlder(kernel, LEAST.kernel))
+    return `the kernel is ${kernel?.trim()}, and the server of the NPU needs ${LEAST.kernel.join('.')} or newer`;
+  const firmware = view.text(`${directory}/fw_version`);
+  const update = 'update the package with the firmware (linux-firmware)';
+  if (isOlder(firmware, LEAST.firmware))
+    return `the firmware of the NPU is ${firmware?.trim()}, and ${LEAST.firmware.join('.')} is needed: ${update}`;
+  return undefined;
+}
+
+function isOlder(text: string | undefined, least: readonly number[]): boolean {
+  const found =
+    /^\d+(?:\.\d+)*/
+      .exec(text?.trim() ?? '')?.[0]
+      .split('.')
+      .map(Number) ?? [];
+  const index = least.findIndex((part, at) => (found[at] ?? 0) !== part);
+  return found.length > 0 && index !== -1 && (found[index] ?? 0) < (least[index] ?? 0);
 }
 
 function vendorOf(vendor: number): DeviceVendor {

@@ -1,21 +1,35 @@
-/** Builds the workflow of a request from templates. Nodes are those of ComfyUI 0.3.64. Pure. */
-import { FAMILIES, type FamilyName } from './image-families.ts';
-import { besideCheckpoint, type Companions, type ImageModel } from './image-model.ts';
-import type { ImageParameters } from './image-parameters.ts';
-import { node, type Link, type Workflow } from './workflow-parameters.ts';
+/**
+ * Builds the workflow of a request from the graphs of its family. A text of `graphs.json` that begins with "$" stands
+ * for a value of the request, a file, or the output of a node. Pure.
+ *
+ *   loader ─► LoRAs ─► patches ─► encoders ─► images of an edit ─► sampler ─► decoder ─► file
+ */
+import GRAPHS from './graphs.json' with { type: 'json' };
+import { FAMILIES, SIDES, type ImageFamily } from './image-families.ts';
+import { besideCheckpoint, type ImageModel } from './image-model.ts';
+import type { ImageParameters, ImageSize, Lora } from './image-parameters.ts';
+import { isLink, node, type Link, type Scalar, type Workflow, type WorkflowNode } from './workflow-parameters.ts';
 
 export interface WorkflowRequest {
   readonly model: ImageModel;
   readonly checkpoint: string;
-  readonly parameters: Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'size' | 'steps' | 'cfg'>;
+  readonly parameters: Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'size' | 'steps' | 'cfg'> & {
+    readonly sampler?: string | undefined;
+    readonly scheduler?: string | undefined;
+    readonly loras?: readonly Lora[] | undefined;
+  };
   readonly seed: bigint;
   /** Unique per request: an existing name would belong to an earlier image. */
   readonly filenamePrefix: string;
   readonly source?: ImageSource | undefined;
+  /** Class of the node that saves. Default: `SaveImage`. */
+  readonly saveWith?: 'PreviewImage';
 }
 
+type SourceImage = ImageSize & { readonly name: string };
+
 export interface ImageSource {
-  readonly image: string;
+  readonly images: readonly [SourceImage, ...SourceImage[]];
   /** Its transparent parts change; undefined: the whole image. */
   readonly mask: string | undefined;
   readonly strength: number;
@@ -27,71 +41,98 @@ export interface BuiltWorkflow {
   readonly saveNode: string;
 }
 
-type TemplateInputs = Pick<ImageParameters, 'prompt' | 'negativePrompt' | 'n' | 'steps' | 'cfg'> &
-  Pick<WorkflowRequest, 'checkpoint' | 'seed' | 'source'> & {
-    readonly companions: Companions;
-    readonly width: number;
-    readonly height: number;
-  };
-
-type Drawn = { readonly nodes: Workflow; readonly samples: Link; readonly vae: Link };
-
 const SAVE_NODE = '9';
 
-export function buildWorkflow({ model, checkpoint, parameters, seed, filenamePrefix, source }: WorkflowRequest): BuiltWorkflow {
-  const name = workflowNameOf(model);
-  const { side } = FAMILIES[model.family];
-  const { width, height } = parameters.size ?? { width: side, height: side };
-  const { prompt, negativePrompt, n, steps, cfg } = parameters;
-  const { t5 = '', clip = '', vae = '' } = model.companions ?? {};
-  const beside = (file: string): string => besideCheckpoint(checkpoint, file);
-  const companions = { t5: beside(t5), clip: beside(clip), vae: beside(vae) };
-  const drawn = TEMPLATES[name]({ checkpoint, companions, width, height, prompt, negativePrompt, n, seed, steps, cfg, source });
-  return {
-    name,
-    saveNode: SAVE_NODE,
-    workflow: {
-      ...drawn.nodes,
-      '8': node('VAEDecode', { samples: drawn.samples, vae: drawn.vae }),
-      [SAVE_NODE]: node('SaveImage', { images: ['8', 0], filename_prefix: filenamePrefix }),
-    },
-  };
+interface Draft {
+  readonly nodes: Record<string, WorkflowNode>;
+  readonly ports: Record<'model' | 'clip' | 'vae' | 'positive' | 'negative_prompt', Link>;
 }
 
-export function workflowNameOf({ family, companions }: ImageModel): WorkflowName {
-  if (family === 'flux-schnell' || family === 'flux-dev') return companions === undefined ? `${family}-checkpoint` : `${family}-split`;
-  return family;
+export function buildWorkflow(request: WorkflowRequest): BuiltWorkflow {
+  const { model, parameters, source, filenamePrefix, saveWith } = request;
+  const family = FAMILIES[model.family];
+  const { nodes, ports } = loaded(request, family);
+  const size = parameters.size ?? { width: family.side, height: family.side };
+  Object.assign(nodes, GRAPHS.encoders[family.encoding]);
+  const references = family.references === undefined ? [] : (source?.images ?? []);
+  for (const [index, image] of references.entries()) addReference({ nodes, ports }, image, index);
+  const latent = references.length > 0 ? undefined : source;
+  Object.assign(nodes, firstLatent(size, latent, { className: family.latent, n: parameters.n, vae: ports.vae }));
+  Object.assign(nodes, GRAPHS.samplers[family.sampling]);
+  nodes['8'] = node('VAEDecode', { samples: ['3', 0], vae: ports.vae });
+  const saved = { images: ['8', 0] } as const;
+  nodes[SAVE_NODE] = node(saveWith ?? 'SaveImage', saveWith === undefined ? { ...saved, filename_prefix: filenamePrefix } : saved);
+  const values = new Map<string, Scalar | Link>([...Object.entries(ports), ...valuesOf(request, family, size, latent)]);
+  return { name: workflowNameOf(model), saveNode: SAVE_NODE, workflow: fill(nodes, values) };
 }
 
-type FluxName = Extract<FamilyName, `flux-${string}`>;
-type WorkflowName = Exclude<FamilyName, FluxName> | `${FluxName}-checkpoint` | `${FluxName}-split`;
-
-const TEMPLATES: Readonly<Record<WorkflowName, (inputs: TemplateInputs) => Drawn>> = {
-  'sd-1.5': (inputs) => stableDiffusion(inputs),
-  sdxl: (inputs) => stableDiffusion(inputs),
-  'sdxl-turbo': turbo,
-  'flux-schnell-checkpoint': (inputs) => fluxCheckpoint(inputs, false),
-  'flux-schnell-split': (inputs) => fluxSplit(inputs, false),
-  'flux-dev-checkpoint': (inputs) => fluxCheckpoint(inputs, true),
-  'flux-dev-split': (inputs) => fluxSplit(inputs, true),
-};
-
-function checkpointNodes({ checkpoint, prompt, negativePrompt }: TemplateInputs): Workflow {
-  return {
-    '4': node('CheckpointLoaderSimple', { ckpt_name: checkpoint }),
-    '6': node('CLIPTextEncode', { text: prompt, clip: ['4', 1] }),
-    '7': node('CLIPTextEncode', { text: negativePrompt, clip: ['4', 1] }),
-  };
+export function workflowNameOf({ family, companions }: ImageModel): string {
+  if (FAMILIES[family].loader === undefined) return family;
+  return companions === undefined ? `${family}-checkpoint` : `${family}-split`;
 }
 
-function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'EmptySD3LatentImage', vae: Link): Workflow {
-  const { width, height, n, source } = inputs;
-  if (source === undefined) return { '5': node(className, { width, height, batch_size: n }) };
-  const { image, mask } = source;
-  const pixels = {
-    '20': node('LoadImage', { image }),
-    '21': node('ImageScale', { image: ['20', 0], upscale_method: 'bicubic', width, height, crop: 'disabled' }),
+function loaded({ model, checkpoint, parameters: { loras = [] } }: WorkflowRequest, family: ImageFamily): Draft {
+  const { nodes: loaders, ports: outputs } =
+    GRAPHS.loaders[model.companions === undefined ? 'checkpoint' : (family.loader ?? 'checkpoint')];
+  const nodes: Draft['nodes'] = { ...loaders };
+  const linkOf = (value: unknown): Link => (isLink(value) ? value : ['4', 0]);
+  const ports: Draft['ports'] = {
+    model: linkOf(outputs.model),
+    clip: linkOf(outputs.clip),
+    vae: linkOf(outputs.vae),
+    positive: ['6', 0],
+    negative_prompt: ['7', 0],
   };
+  for (const [index, { file, strength }] of loras.entries()) {
+    const { model: from, clip } = ports;
+    const id = `lora-${index}`;
+    const lora = { lora_name: besideCheckpoint(checkpoint, file), strength_model: strength, strength_clip: strength };
+    nodes[id] = node('LoraLoader', { model: from, clip, ...lora });
+    Object.assign(ports, { model: [id, 0], clip: [id, 1] });
+  }
+  for (const patch of family.patches ?? []) {
+    const { class_type: className, inputs } = GRAPHS.patches[patch];
+    nodes[patch] = node(className, { model: ports.model, ...inputs });
+    ports.model = [patch, 0];
+  }
+  return { nodes, ports };
+}
+
+/** Upstream's templates show a model images of about one megapixel. */
+const REFERENCE_PIXELS = 1024 * 1024;
+
+function addReference({ nodes, ports }: Draft, { name, width, height }: SourceImage, index: number): void {
+  const scale = Math.min(1, Math.sqrt(REFERENCE_PIXELS / (width * height)));
+  const side = (pixels: number): number => Math.max(SIDES.least, Math.round((pixels * scale) / 16) * 16);
+  const [image, scaled, latent] = [`image-${index}`, `scaled-${index}`, `reference-${index}`];
+  nodes[image] = node('LoadImage', { image: name });
+  nodes[scaled] = scaledTo({ width: side(width), height: side(height) }, image);
+  const encoders = ['6', '7'].filter((id) => nodes[id]?.class_type === 'TextEncodeQwenImageEditPlus');
+  for (const id of encoders)
+    nodes[id] = { class_type: 'TextEncodeQwenImageEditPlus', inputs: { ...nodes[id]?.inputs, [`image${index + 1}`]: [scaled, 0] } };
+  if (encoders.length > 0) return;
+  nodes[latent] = node('VAEEncode', { pixels: [scaled, 0], vae: ports.vae });
+  for (const port of ['positive', 'negative_prompt'] as const) {
+    const id = `${port}-${index}`;
+    nodes[id] = node('ReferenceLatent', { conditioning: ports[port], latent: [latent, 0] });
+    ports[port] = [id, 0];
+  }
+}
+
+const scaledTo = ({ width, height }: ImageSize, image: string): WorkflowNode =>
+  node('ImageScale', { image: [image, 0], upscale_method: 'bicubic', width, height, crop: 'disabled' });
+
+interface LatentOptions {
+  readonly className: string;
+  readonly n: number;
+  readonly vae: Link;
+}
+
+/** An edit without references begins with its image. */
+function firstLatent(size: ImageSize, source: ImageSource | undefined, { className, n, vae }: LatentOptions): Workflow {
+  if (source === undefined) return { '5': node(className, { ...size, batch_size: n }) };
+  const { images, mask } = source;
+  const pixels = { '20': node('LoadImage', { image: images[0].name }), '21': scaledTo(size, '20') };
   const encoded = node('VAEEncode', { pixels: ['21', 0], vae });
   if (mask === undefined) return { ...pixels, '22': encoded, '5': node('RepeatLatentBatch', { samples: ['22', 0], amount: n }) };
   return {
@@ -104,75 +145,31 @@ function firstLatent(inputs: TemplateInputs, className: 'EmptyLatentImage' | 'Em
   };
 }
 
-const denoiseOf = ({ source }: TemplateInputs): number => source?.strength ?? 1;
+function valuesOf(
+  { model, checkpoint, parameters, seed }: WorkflowRequest,
+  family: ImageFamily,
+  size: ImageSize,
+  latent: ImageSource | undefined,
+): readonly (readonly [string, Scalar])[] {
+  const { prompt, negativePrompt: negative, steps, cfg, sampler = family.sampler, scheduler = family.scheduler ?? '' } = parameters;
+  const { t5 = '', clip = '', clip_g: clipG = '', encoder = '', vae = '' } = model.companions ?? {};
+  const files = Object.entries({ t5, clip_l: clip, clip_g: clipG, encoder, vae_file: vae });
+  const { encoderType = '', shift = 0 } = family;
+  return [
+    ...files.map(([name, file]) => [name, besideCheckpoint(checkpoint, file)] as const),
+    ...Object.entries({ checkpoint, prompt, negative, seed, steps, cfg, sampler, scheduler, shift, ...size }),
+    ['encoder_type', encoderType],
+    ['denoise', latent?.strength ?? 1],
+  ];
+}
 
-function stableDiffusion(inputs: TemplateInputs): Drawn {
-  const { cfg } = inputs;
-  return sampleCheckpoint(
-    inputs,
-    { cfg, sampler_name: 'dpmpp_2m', scheduler: 'karras' },
-    firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
+function fill(nodes: Workflow, values: ReadonlyMap<string, Scalar | Link>): Workflow {
+  const valueOf = (input: unknown): unknown =>
+    typeof input === 'string' && input.startsWith('$') ? values.get(input.slice(1)) : undefined;
+  return Object.fromEntries(
+    Object.entries(nodes).map(([id, { class_type: className, inputs }]) => [
+      id,
+      { class_type: className, inputs: Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, valueOf(input) ?? input])) },
+    ]),
   );
 }
-
-/** `guided`: `cfg` is an input that the model was trained with, not a second pass with the negative prompt. */
-function fluxCheckpoint(inputs: TemplateInputs, guided: boolean): Drawn {
-  const nodes = { ...guidance(guided, inputs.cfg), ...firstLatent(inputs, 'EmptySD3LatentImage', ['4', 2]) };
-  return sampleCheckpoint(inputs, { cfg: guided ? 1 : inputs.cfg, sampler_name: 'euler', scheduler: 'simple' }, nodes);
-}
-
-type Sampler = Readonly<Record<'cfg', number> & Record<'sampler_name' | 'scheduler', string>>;
-
-function sampleCheckpoint(inputs: TemplateInputs, sampler: Sampler, nodes: Workflow): Drawn {
-  const { seed, steps } = inputs;
-  const links = { model: ['4', 0], positive: ['12' in nodes ? '12' : '6', 0], negative: ['7', 0], latent_image: ['5', 0] } as const;
-  const sample = node('KSampler', { seed, steps, ...sampler, denoise: denoiseOf(inputs), ...links });
-  return { nodes: { ...checkpointNodes(inputs), ...nodes, '3': sample }, samples: ['3', 0], vae: ['4', 2] };
-}
-
-function turbo(inputs: TemplateInputs): Drawn {
-  const { seed, steps, cfg } = inputs;
-  const links = { positive: ['6', 0], negative: ['7', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
-  return {
-    nodes: {
-      ...checkpointNodes(inputs),
-      ...firstLatent(inputs, 'EmptyLatentImage', ['4', 2]),
-      '10': node('KSamplerSelect', { sampler_name: 'euler_ancestral' }),
-      '11': node('SDTurboScheduler', { model: ['4', 0], steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustom', { model: ['4', 0], add_noise: true, noise_seed: seed, cfg, ...links }),
-    },
-    samples: ['3', 0],
-    vae: ['4', 2],
-  };
-}
-
-function fluxSplit(inputs: TemplateInputs, guided: boolean): Drawn {
-  const { checkpoint, companions, prompt, negativePrompt, seed, steps, cfg } = inputs;
-  const plain = guided || cfg === 1;
-  const conditioning: Link = guided ? ['12', 0] : ['6', 0];
-  const links = { noise: ['16', 0], guider: ['15', 0], sampler: ['10', 0], sigmas: ['11', 0], latent_image: ['5', 0] } as const;
-  const guider = plain
-    ? node('BasicGuider', { model: ['4', 0], conditioning })
-    : node('CFGGuider', { model: ['4', 0], positive: conditioning, negative: ['7', 0], cfg });
-  return {
-    nodes: {
-      '4': node('UNETLoader', { unet_name: checkpoint, weight_dtype: 'default' }),
-      '13': node('DualCLIPLoader', { clip_name1: companions.t5, clip_name2: companions.clip, type: 'flux' }),
-      '14': node('VAELoader', { vae_name: companions.vae }),
-      '6': node('CLIPTextEncode', { text: prompt, clip: ['13', 0] }),
-      ...(plain ? {} : { '7': node('CLIPTextEncode', { text: negativePrompt, clip: ['13', 0] }) }),
-      ...guidance(guided, cfg),
-      ...firstLatent(inputs, 'EmptySD3LatentImage', ['14', 0]),
-      '15': guider,
-      '16': node('RandomNoise', { noise_seed: seed }),
-      '10': node('KSamplerSelect', { sampler_name: 'euler' }),
-      '11': node('BasicScheduler', { model: ['4', 0], scheduler: 'simple', steps, denoise: denoiseOf(inputs) }),
-      '3': node('SamplerCustomAdvanced', links),
-    },
-    samples: ['3', 0],
-    vae: ['14', 0],
-  };
-}
-
-const guidance = (guided: boolean, cfg: number): Workflow =>
-  guided ? { '12': node('FluxGuidance', { conditioning: ['6', 0], guidance: cfg }) } : {};

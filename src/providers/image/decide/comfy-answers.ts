@@ -1,5 +1,6 @@
 /** Parses ComfyUI's responses and events. Untrusted: strings are cut, file names only used in requests. Pure. */
 import { z } from 'zod';
+import { hideHostText } from '../../../schema/words/failure.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { UpstreamAnswer, RequestProgress, SocketMessage } from '../../translation.ts';
 import { beginsAs, endsAs } from './image-bytes.ts';
@@ -95,8 +96,8 @@ export const parseQueued = ({ status, body }: UpstreamAnswer): boolean =>
 export const parseUploaded = ({ status, body }: UpstreamAnswer): { readonly name: string; readonly subfolder: string } | undefined =>
   status === 200 ? z.object({ name: z.string(), subfolder: z.string() }).safeParse(jsonOf(body)).data : undefined;
 const jsonOf = (body: Uint8Array): unknown => parseJson(new TextDecoder().decode(body));
-/** One line without a period. */
-const shown = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
+/** One line without a period, and without paths of the machine that draws. */
+const shown = (text: string): string => hideHostText(text).replace(/\s+/g, ' ').trim().slice(0, SHOWN).replace(/\.+$/, '');
 
 type ComfyEvent =
   | { readonly kind: 'progress'; readonly progress: RequestProgress }

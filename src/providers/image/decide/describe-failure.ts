@@ -16,7 +16,14 @@ export interface Drawing {
 }
 
 /** Inputs of loaders: a value outside their list is a missing file. */
-const FILE_INPUTS: ReadonlySet<string> = new Set(['ckpt_name', 'unet_name', 'clip_name', 'clip_name1', 'clip_name2', 'vae_name']);
+const FILE_INPUTS: ReadonlySet<string> = new Set(
+  'ckpt_name unet_name clip_name clip_name1 clip_name2 clip_name3 vae_name lora_name'.split(' '),
+);
+/** Inputs whose values requests choose, and their fields. */
+const METHOD_INPUTS: ReadonlyMap<string, string> = new Map([
+  ['sampler_name', 'sampler'],
+  ['scheduler', 'scheduler'],
+]);
 
 export const imageFailed = (message: string): TranslationEnd => ({ kind: 'refuse', code: 'image.failed', message });
 
@@ -24,6 +31,11 @@ export function describeRefusal(error: ValidationError | undefined, { model, wor
   if (error === undefined) return imageFailed('The image server refused the workflow without a reason; read the log of the slot');
   if (workflow !== undefined) return describeForWorkflow(error, workflow);
   const { type, input, nodeType, message } = error;
+  const param = METHOD_INPUTS.get(input ?? '');
+  if (type === 'value_not_in_list' && param !== undefined) {
+    const known = 'see its list in the editor of ComfyUI, or leave it out';
+    return { kind: 'refuse', code: 'request.invalid', param, message: `The image server has no such "${param}": ${message}; ${known}` };
+  }
   if (type === 'value_not_in_list' && input !== undefined && FILE_INPUTS.has(input))
     return imageFailed(
       `The image server lacks a file of the model: ${message}; get it again ("svcctl model pull ${model}"), then restart the slot`,

@@ -15,9 +15,11 @@ import {
   requestFields,
   textOf,
   type Checked,
+  type FamilyParameters,
   type Field,
   type ImageParameters,
   type ImageSize,
+  type ImageTask,
   type ParameterProblem,
   type RequestRules,
 } from './image-parameters.ts';
@@ -26,6 +28,7 @@ import {
   isFieldOfApi,
   isScalar,
   isStandardParameter,
+  isWithoutEffect,
   parseExactJson,
   type Scalar,
   type Workflow,
@@ -33,16 +36,23 @@ import {
 } from './workflow-parameters.ts';
 
 interface BuildWith extends Pick<WorkflowRequest, 'seed' | 'filenamePrefix' | 'source'> {
-  readonly parameters: ImageParameters;
+  readonly parameters: ImageParameters & Partial<FamilyParameters>;
 }
 
-type DrawableRead = Checked<{ readonly parameters: ImageParameters; readonly build: (request: BuildWith) => BuiltWorkflow }>;
+type DrawableRead = Checked<{
+  readonly parameters: ImageParameters & Partial<FamilyParameters>;
+  /** Fields of the request without effect. */
+  readonly ignored: readonly string[];
+  readonly build: (request: BuildWith) => BuiltWorkflow;
+}>;
 
 export interface Drawable {
   readonly rules: RequestRules;
   readonly checkpoint: string;
   readonly workflow: UserWorkflow | undefined;
-  read(body: TranslatableBody): DrawableRead;
+  read(body: TranslatableBody, task: ImageTask): DrawableRead;
+  /** Most images of an edit. */
+  readonly images: number;
   sizeOf(parameters: ImageParameters): ImageSize | undefined;
   readonly image: FileUse;
   readonly mask: FileUse;
@@ -60,14 +70,16 @@ export function drawableOf(model: ModelFacts | undefined): Drawable | undefined 
 
 function familyDrawable(model: ImageModel, checkpoint: string): Drawable {
   const rules = FAMILIES[model.family];
+  const { references } = rules;
   return {
     rules,
     checkpoint: basename(checkpoint),
     workflow: undefined,
-    image: 'optional',
-    mask: 'optional',
-    read(body) {
-      const read = readParameters(body, rules);
+    image: rules.needsImage === true ? 'always' : 'optional',
+    images: references ?? 1,
+    mask: references === undefined ? 'optional' : 'never',
+    read(body, task) {
+      const read = readParameters(body, { family: rules, task, loras: model.loras ?? [] });
       return read.ok ? { ...read, build: (request) => buildWorkflow({ model, checkpoint, ...request }) } : read;
     },
     sizeOf: ({ size }) => size ?? { width: rules.side, height: rules.side },
@@ -83,42 +95,58 @@ function workflowDrawable(workflow: UserWorkflow): Drawable | undefined {
     checkpoint: basename(workflow.file?.name ?? ''),
     workflow,
     image: useOf('image'),
+    images: 1,
     mask: useOf('mask'),
-    read(body) {
-      const read = readForWorkflow(body, workflow, graph);
+    read(body, task) {
+      const read = readForWorkflow(body, { workflow, graph, task });
       return read.ok ? { ...read, build: (request) => bindWorkflow({ workflow, graph, values: read.values, ...request }) } : read;
     },
     sizeOf: ({ size }) => size ?? savedSize(workflow, graph),
   };
 }
 
-export function wrongPath({ image, workflow }: Drawable, isEdit: boolean): ParameterProblem | undefined {
-  const name = workflow?.name ?? '';
-  if (isEdit && image === 'never')
-    return badField('image', `Workflow "${name}" takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
-  return !isEdit && image === 'always' ? badField('image', `Workflow "${name}" needs an image; send one to "/v1/images/edits"`) : undefined;
+const nameOf = ({ workflow, rules }: Drawable): string =>
+  workflow === undefined ? `Model of ${rules.title}` : `Workflow "${workflow.name}"`;
+
+export function wrongPath(drawable: Drawable, task: ImageTask): ParameterProblem | undefined {
+  const { image } = drawable;
+  if (task !== 'generation' && image === 'never')
+    return badField('image', `${nameOf(drawable)} takes no image: no node has the title "svc: image"; use "/v1/images/generations"`);
+  if (task === 'generation' && image === 'always')
+    return badField('image', `${nameOf(drawable)} needs an image; send one to "/v1/images/edits"`);
+  return undefined;
 }
 
-export function wrongMask({ mask, workflow }: Drawable, hasMask: boolean): ParameterProblem | undefined {
+export function wrongMask(drawable: Drawable, hasMask: boolean): ParameterProblem | undefined {
+  const { mask, workflow } = drawable;
   const name = workflow?.name ?? '';
+  if (hasMask && mask === 'never' && workflow === undefined)
+    return badField('mask', `${nameOf(drawable)} takes no mask: say in the prompt what is to be changed, and leave out "mask"`);
   if (hasMask && mask === 'never')
     return badField('mask', `Workflow "${name}" takes no mask: no node has the title "svc: mask"; leave out "mask"`);
   return !hasMask && mask === 'always' ? badField('mask', `Workflow "${name}" needs a mask; send a "mask"`) : undefined;
 }
 
-type ReadForWorkflow = Checked<{ readonly parameters: ImageParameters; readonly values: ReadonlyMap<string, Scalar> }>;
+type ReadForWorkflow = Checked<{
+  readonly parameters: ImageParameters;
+  readonly ignored: readonly string[];
+  readonly values: ReadonlyMap<string, Scalar>;
+}>;
+
+type WorkflowUse = { readonly workflow: UserWorkflow; readonly graph: Workflow; readonly task: ImageTask };
 
 const ANY_FAMILY: RequestRules = { ...FAMILIES.sdxl, title: 'this workflow' };
 
 const rulesOf = ({ family }: Pick<UserWorkflow, 'family'>): RequestRules => (family === undefined ? ANY_FAMILY : FAMILIES[family]);
 
-function readForWorkflow(body: TranslatableBody, workflow: UserWorkflow, graph: Workflow): ReadForWorkflow {
+function readForWorkflow(body: TranslatableBody, { workflow, graph, task }: WorkflowUse): ReadForWorkflow {
   const { field, names } = requestFields(body);
   try {
     // `strength` and `steps` of a workflow may mean anything within the limits of every model.
-    const parameters = parametersOf(field, { ...rulesOf(workflow), mostSteps: FAMILIES.sdxl.mostSteps });
+    const parameters = parametersOf(field, { ...rulesOf(workflow), mostSteps: FAMILIES.sdxl.mostSteps }, task);
     for (const name of names) requireParameter(name, parameters, workflow);
-    return { ok: true, parameters, values: new Map([...standardValues(parameters, field), ...ownValues(workflow, graph, field)]) };
+    const values = new Map([...standardValues(parameters, field), ...ownValues(workflow, graph, field)]);
+    return { ok: true, parameters, ignored: names.filter((name) => isWithoutEffect(name)), values };
   } catch (error) {
     return { ok: false, problem: problemOfField(error) };
   }
@@ -193,7 +221,7 @@ interface BindRequest extends Omit<BuildWith, 'parameters'> {
 
 function bindWorkflow({ workflow, graph, values, seed, filenamePrefix, source }: BindRequest): BuiltWorkflow {
   const { parameters, name } = workflow;
-  const files = { image: source?.image, mask: source?.mask };
+  const files = { image: source?.images[0].name, mask: source?.mask };
   const all = new Map<string, Scalar>([...values, ['seed', seed]]);
   for (const [each, file] of Object.entries(files)) if (file !== undefined) all.set(each, file);
   const set = new Map<string, [string, Scalar][]>();

@@ -3,7 +3,7 @@ import type { SlotContext, ModelFacts, MemoryDemand, Sized } from '../../provide
 import type { Backend, Capability } from '../../../schema/slot/provider-kinds.ts';
 import { placeOf, imageModel, missingCompanions } from './image-model.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import { FAMILIES, type FamilyName } from './image-families.ts';
+import { FAMILIES, FAMILY_TITLES, type FamilyName } from './image-families.ts';
 import { userWorkflow } from './user-workflow.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 
@@ -24,7 +24,10 @@ export const MODEL_PATHS_YAML = [
   '',
 ].join('\n');
 
-export const devicesOf = (backend: Backend): readonly string[] => (backend === 'rocm' ? ['/dev/kfd', '/dev/dri'] : []);
+const DEVICES: Readonly<Partial<Record<Backend, readonly string[]>>> = { rocm: ['/dev/kfd', '/dev/dri'], cuda: ['nvidia.com/gpu=all'] };
+const VISIBLE: Readonly<Partial<Record<Backend, string>>> = { rocm: 'ROCR_VISIBLE_DEVICES', cuda: 'CUDA_VISIBLE_DEVICES' };
+
+export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend] ?? [];
 
 export function serverCommand({ listen, spec }: SlotContext): readonly [string, ...string[]] {
   return [
@@ -45,7 +48,8 @@ export function serverCommand({ listen, spec }: SlotContext): readonly [string, 
 export function serverEnvironment({ modelPath, spec }: SlotContext): Readonly<Record<string, string>> {
   const { gpus } = spec.resources;
   const first = Array.from({ length: gpus ?? 0 }, (_, index) => index).join(',');
-  const visible = gpus === undefined || spec.backend !== 'rocm' ? {} : { ROCR_VISIBLE_DEVICES: first };
+  const variable = VISIBLE[spec.backend];
+  const visible = gpus === undefined || variable === undefined ? {} : { [variable]: first };
   return { [MODELS_VARIABLE]: placeOf(modelPath).directory, [MODEL_VARIABLE]: modelPath, ...visible };
 }
 
@@ -64,8 +68,7 @@ export function objectionTo(model: ModelFacts): string | undefined {
   if (userWorkflow(model) !== undefined) return undefined;
   const known = imageModel(model);
   if (known === undefined) {
-    const titles = Object.values(FAMILIES).map(({ title }) => title);
-    return `This version has no workflow for "${model.id}"; choose a model of ${titles.join(', ')}`;
+    return `This version has no workflow for "${model.id}"; choose a model of ${FAMILY_TITLES}`;
   }
   const missing = missingCompanions(known);
   if (missing.length === 0) return undefined;
@@ -77,8 +80,9 @@ export function loaderOf({ model }: Pick<SlotContext, 'model'>): { readonly clas
   const workflow = userWorkflow(model);
   if (workflow !== undefined)
     return workflow.file === undefined ? undefined : { className: workflow.file.className, checkpoint: workflow.file.name };
-  const isSplit = imageModel(model)?.companions !== undefined;
-  return { className: isSplit ? 'UNETLoader' : 'CheckpointLoaderSimple', checkpoint: placeOf(model.hostPath).name };
+  const known = imageModel(model);
+  const isCheckpoint = known?.companions === undefined || FAMILIES[known.family].loader === 'checkpoint, three encoders';
+  return { className: isCheckpoint ? 'CheckpointLoaderSimple' : 'UNETLoader', checkpoint: placeOf(model.hostPath).name };
 }
 
 /** ComfyUI escapes everything beyond ASCII. */
@@ -96,12 +100,17 @@ export function describesClass(body: string, className: string): boolean {
 const PROGRAM_BYTES = 2e9;
 const SHARE_OF_DEVICE = 0.93;
 
-/** ComfyUI keeps the overflow of the device in host memory: the minimum of the family is enough. */
+/** The most that the specification asks of any model: ComfyUI moves what does not fit. */
+const MOST_NEEDED_BYTES = 24e9;
+
+/** ComfyUI keeps the overflow of the device, and files that it does not need now, in host memory. */
 export function imageMemory(spec: SlotSpec, model: Sized): MemoryDemand {
   const family = FAMILIES[familyOf(model) ?? 'sdxl'];
   const drawing = model.sizeBytes + family.workBytes;
   if (spec.resources.gpus === 0 || spec.backend === 'cpu') return { hostBytes: PROGRAM_BYTES + drawing, deviceBytes: 0 };
-  const deviceBytes = Math.floor(Math.min(drawing, family.minDeviceBytes * SHARE_OF_DEVICE));
+  const { minDeviceBytes = MOST_NEEDED_BYTES, workBytes } = family;
+  const largestBytes = imageModel(model)?.largestBytes ?? model.sizeBytes;
+  const deviceBytes = Math.floor(Math.min(largestBytes + workBytes, minDeviceBytes * SHARE_OF_DEVICE));
   return { hostBytes: PROGRAM_BYTES + drawing - deviceBytes, deviceBytes };
 }
 

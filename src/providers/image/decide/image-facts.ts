@@ -105,7 +105,9 @@ function readWebp(view: DataView): ImageFacts | undefined {
   }
 }
 
-type ChosenFiles = Checked<{ readonly files: { readonly image: FormFile; readonly mask: FormFile | undefined } }>;
+type ChosenFiles = Checked<{
+  readonly files: { readonly images: readonly [FormFile, ...FormFile[]]; readonly mask: FormFile | undefined };
+}>;
 
 /** Limit of OpenAI's API. */
 const MOST_FILE_BYTES = 50_000_000;
@@ -113,19 +115,23 @@ const MOST_FILE_BYTES = 50_000_000;
 const MOST_SIDE = 4096;
 
 /** Clients name one image `image` and several `image[]`. */
-export function chooseFiles(body: TranslatableBody, title: string): ChosenFiles {
+export function chooseFiles(body: TranslatableBody, title: string, mostImages = 1): ChosenFiles {
   const named = (...names: readonly string[]) => (body.kind === 'form' ? body.files.filter(({ name }) => names.includes(name)) : []);
   const refuse = (param: string, message: string): ChosenFiles => ({ ok: false, problem: badField(param, message) });
   const [image, ...others] = named('image', 'image[]');
   const [mask, ...masks] = named('mask');
   if (image === undefined) return refuse('image', 'Send the image to be changed as the file "image" of a form');
-  if (others.length > 0) return refuse('image', `Models of ${title} cannot join ${others.length + 1} images; send one`);
+  if (others.length >= mostImages)
+    return refuse(
+      'image',
+      `Models of ${title} cannot join ${others.length + 1} images; send ${mostImages === 1 ? 'one' : `at most ${mostImages}`}`,
+    );
   if (masks.length > 0) return refuse('mask', 'Send one "mask"');
-  for (const file of [image, ...(mask === undefined ? [] : [mask])]) {
+  for (const file of [image, ...others, ...(mask === undefined ? [] : [mask])]) {
     if (file.bytes === 0 || file.bytes > MOST_FILE_BYTES)
       return refuse(file.name, `File "${file.name}" has ${file.bytes} bytes; send 1 to ${MOST_FILE_BYTES}`);
   }
-  return { ok: true, files: { image, mask } };
+  return { ok: true, files: { images: [image, ...others], mask } };
 }
 
 /** `isWhole`: the file ends like its format. */

@@ -10,7 +10,7 @@ const OUTPUT_FORMATS = ['png', 'jpeg', 'webp'] as const;
 export type ImageSize = { readonly width: number; readonly height: number };
 
 export type Checked<Value> = (Value & { readonly ok: true }) | { readonly ok: false; readonly problem: ParameterProblem };
-type ReadParameters = Checked<{ readonly parameters: ImageParameters }>;
+type ReadParameters = Checked<{ readonly parameters: ImageParameters & FamilyParameters; readonly ignored: readonly string[] }>;
 
 const MOST_IMAGES = 10;
 const MOST_PARTIAL_IMAGES = 3;
@@ -22,23 +22,96 @@ const DEFAULT_QUALITY = 95;
 
 export type RequestRules = Pick<ImageFamily, 'title' | 'side' | 'multiple' | 'steps' | 'mostSteps' | 'cfg'>;
 
-export function readParameters(body: TranslatableBody, rules: RequestRules): ReadParameters {
+export interface Lora {
+  readonly file: string;
+  readonly strength: number;
+}
+
+/** What else a request may set where a family's own workflow draws. */
+export interface FamilyParameters {
+  readonly sampler: string | undefined;
+  readonly scheduler: string | undefined;
+  readonly loras: readonly Lora[] | undefined;
+}
+
+export function readParameters(body: TranslatableBody, use: FamilyUse): ReadParameters {
+  const { field, names } = requestFields(body);
   try {
-    return { ok: true, parameters: parametersOf(requestFields(body).field, rules) };
+    const parameters = { ...parametersOf(field, use.family, use.task), ...familyParameters(field, use) };
+    return { ok: true, parameters, ignored: names.filter((name) => !hasEffect(name, parameters, use)) };
   } catch (error) {
     return { ok: false, problem: problemOfField(error) };
   }
 }
 
+export type ImageTask = 'generation' | 'edit' | 'variation';
+
+export interface FamilyUse {
+  readonly family: ImageFamily;
+  readonly task: ImageTask;
+  /** File names that requests may name, without their ending. */
+  readonly loras: readonly string[];
+}
+
+const ALWAYS =
+  'prompt model n size seed steps cfg response_format output_format output_compression stream partial_images sampler scheduler loras';
+const WITH_EFFECT: ReadonlySet<string> = new Set(ALWAYS.split(' '));
+
+function hasEffect(name: string, { cfg }: Pick<ImageParameters, 'cfg'>, { family, task }: FamilyUse): boolean {
+  if (name === 'negative_prompt') return family.encoding !== 'prompt' && cfg !== 1;
+  if (name === 'strength') return task !== 'generation' && family.references === undefined;
+  return WITH_EFFECT.has(name);
+}
+
+/** The server knows which samplers and schedules it has. */
+const METHOD = /^[a-z0-9_]{1,50}$/;
+
+function methodOf(field: Field, name: 'sampler' | 'scheduler'): string | undefined {
+  const value = field(name);
+  if (value === undefined || (typeof value === 'string' && METHOD.test(value))) return value;
+  throw invalid(name, `Set "${name}" to the name of one in ComfyUI, such as "${name === 'sampler' ? 'euler' : 'simple'}"`);
+}
+
+function familyParameters(field: Field, { family, loras }: FamilyUse): FamilyParameters {
+  const scheduler = methodOf(field, 'scheduler');
+  if (scheduler !== undefined && family.scheduler === undefined)
+    throw invalid('scheduler', `Models of ${family.title} have a noise schedule of their own; leave out "scheduler"`);
+  return { sampler: methodOf(field, 'sampler'), scheduler, loras: lorasOf(field('loras'), loras) };
+}
+
+const MOST_LORAS = 8;
+const LoraName = z.string().transform((name) => ({ name, strength: 1 }));
+const Loras = z
+  .array(z.union([LoraName, z.object({ name: z.string(), strength: z.number().min(-10).max(10).default(1) })]))
+  .max(MOST_LORAS);
+
+/** Requests choose among the files beside the model, never a path. */
+function lorasOf(value: unknown, files: readonly string[]): readonly Lora[] | undefined {
+  if (value === undefined) return undefined;
+  const list = typeof value === 'string' && value.trimStart().startsWith('[') ? parseExactJson(value) : value;
+  const asked = Loras.safeParse(Array.isArray(list) ? list : [list]).data;
+  if (asked === undefined)
+    throw invalid('loras', `Set "loras" to at most ${MOST_LORAS} names, or objects with "name" and a "strength" from -10 to 10`);
+  return asked.map(({ name, strength }) => {
+    const file = files.find((each) => each === name || nameOfLora(each) === name);
+    if (file !== undefined) return { file, strength };
+    const known = files.length === 0 ? 'no LoRA is beside the model' : `use ${files.map((each) => `"${nameOfLora(each)}"`).join(', ')}`;
+    throw invalid('loras', `LoRA "${name.slice(0, 100)}" does not exist: ${known}`);
+  });
+}
+
+const nameOfLora = (file: string): string => file.replace(/\.safetensors$/i, '');
+
 export type ImageParameters = Readonly<ReturnType<typeof parametersOf>>;
 
-export function parametersOf(field: Field, rules: RequestRules) {
+/** A variation needs no prompt. */
+export function parametersOf(field: Field, rules: RequestRules, task: ImageTask = 'generation') {
   const { steps, mostSteps, cfg, title } = rules;
   const stream = flagOf(field, 'stream');
   if (stream && field('response_format') === 'url')
     throw invalid('response_format', 'Streamed images have no URL; leave out "response_format", or set it to "b64_json"');
   return {
-    prompt: textOf(field, 'prompt'),
+    prompt: task === 'variation' ? textOf(field, 'prompt', '') : textOf(field, 'prompt'),
     negativePrompt: textOf(field, 'negative_prompt', ''),
     n: wholeOf(field, 'n', { least: 1, most: MOST_IMAGES, otherwise: 1 }),
     size: sizeOf(field('size'), rules),

@@ -31,14 +31,16 @@ const INPUTS_OF: ReadonlyMap<string, { readonly type: 'text' | 'number'; readonl
   ['mask', { type: 'text', inputs: ['image'] }],
 ]);
 
-const TAKEN: ReadonlySet<string> = new Set(
-  (
-    'size model response_format extra_body stream partial_images output_format output_compression quality style background moderation user ' +
-    'safety_identifier input_fidelity complexity markup'
-  ).split(' '),
-);
+/** Fields of OpenAI's clients that no model here has a use for. */
+const WITHOUT_EFFECT: readonly string[] =
+  'quality style background moderation user safety_identifier input_fidelity complexity markup'.split(' ');
+const TAKEN: ReadonlySet<string> = new Set([
+  ...'size model response_format extra_body stream partial_images output_format output_compression'.split(' '),
+  ...WITHOUT_EFFECT,
+]);
 
 export const isStandardParameter = (name: string): boolean => INPUTS_OF.has(name);
+export const isWithoutEffect = (name: string): boolean => WITHOUT_EFFECT.includes(name);
 export const isFieldOfApi = (name: string): boolean => TAKEN.has(name) && name !== 'size';
 
 export function readTitles(workflow: Workflow, titles: ReadonlyMap<string, string>): TitledNodes {

@@ -106,11 +106,21 @@ function base64Of(vector: readonly number[]): string {
 }
 
 type Shape = 'json' | 'text' | 'stream';
-type AskedText = { readonly ok: true; readonly file: FormFile; readonly shape: Shape } | Refused;
+/** `fields`: those that FastFlowLM 1.0.10 takes; older ones leave them aside. */
+type AskedText =
+  | {
+      readonly ok: true;
+      readonly file: FormFile;
+      readonly shape: Shape;
+      readonly fields: readonly { readonly name: string; readonly value: string }[];
+    }
+  | Refused;
+
+const PASSED_ON = ['language', 'prompt'] as const;
 
 const Text = z.object({ text: z.string() });
 
-/** `language`, `prompt` and `temperature` have no effect: the server takes a file and nothing else. */
+/** `temperature` has no effect. The text is asked for as JSON, which every version answers with, and shaped here. */
 export function askedText(body: TranslatableBody): AskedText {
   const file = body.kind === 'form' ? body.files.find(({ name }) => name === 'file') : undefined;
   if (body.kind !== 'form' || file === undefined) return refuse('Send a form with the recording as "file"', 'file');
@@ -118,7 +128,11 @@ export function askedText(body: TranslatableBody): AskedText {
   const format = field('response_format') ?? 'json';
   if (format !== 'json' && format !== 'text')
     return refuse('The NPU server has no timestamps; set "response_format" to "json" or "text"', 'response_format');
-  return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format };
+  const fields = PASSED_ON.flatMap((name) => {
+    const value = field(name);
+    return value === undefined || value === '' ? [] : [{ name, value }];
+  });
+  return { ok: true, file, shape: field('stream') === 'true' ? 'stream' : format, fields };
 }
 
 export function transcriptionAnswer(value: unknown, shape: Shape): TranslationEnd {

@@ -68,6 +68,9 @@ describe('the devices of a workload', () => {
     const npu = of({ backend: 'npu', gpuResource: 'amd.com/npu' });
     expect(at(npu.server, 'resources', 'limits')).toEqual({ 'amd.com/npu': '1' });
     expect(at(npu.server, 'securityContext')).not.toHaveProperty('privileged');
+    // Its server raises its own limit of locked memory, for which a pod has no setting.
+    expect(at(npu.server, 'securityContext', 'capabilities')).toEqual({ add: ['SYS_RESOURCE'], drop: ['ALL'] });
+    expect(at(partition.server, 'securityContext', 'capabilities')).toEqual({ drop: ['ALL'] });
   });
 
   test('are given by the container runtime without privileges where it knows their names', () => {

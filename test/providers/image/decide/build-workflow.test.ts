@@ -5,20 +5,25 @@ import { buildWorkflow, workflowNameOf, type WorkflowRequest } from '../../../..
 import { FAMILIES, FAMILY_NAMES, SIDES } from '../../../../src/providers/image/decide/image-families.ts';
 import type { ImageModel } from '../../../../src/providers/image/decide/image-model.ts';
 import { exactJson } from '../../../../src/providers/image/decide/workflow-parameters.ts';
+import { COMFY_VERSIONS } from '../../../support/comfyui/object-info.ts';
 import { validateWorkflow } from '../../../support/comfyui/validate-workflow.ts';
 
-const COMPANIONS = { t5: 't5xxl_fp8_e4m3fn.safetensors', clip: 'clip_l.safetensors', vae: 'ae.safetensors' };
-const MODELS: readonly ImageModel[] = [
-  { family: 'sd-1.5', companions: undefined },
-  { family: 'sdxl', companions: undefined },
-  { family: 'sdxl-turbo', companions: undefined },
-  { family: 'flux-schnell', companions: undefined },
-  { family: 'flux-schnell', companions: COMPANIONS },
-  { family: 'flux-dev', companions: undefined },
-  { family: 'flux-dev', companions: COMPANIONS },
-];
+const COMPANIONS = {
+  t5: 't5xxl_fp8_e4m3fn.safetensors',
+  clip: 'clip_l.safetensors',
+  clip_g: 'clip_g.safetensors',
+  encoder: 'qwen_3_4b.safetensors',
+  vae: 'ae.safetensors',
+};
+const MODELS: readonly ImageModel[] = FAMILY_NAMES.flatMap((family): readonly ImageModel[] => [
+  { family, companions: undefined },
+  ...(FAMILIES[family].loader === undefined ? [] : [{ family, companions: COMPANIONS }]),
+]);
 const CHECKPOINT = 'mine/model.safetensors';
-const LISTED = [CHECKPOINT, ...Object.values(COMPANIONS).map((name) => `mine/${name}`)];
+const LISTED = [CHECKPOINT, 'mine/glow.safetensors', ...Object.values(COMPANIONS).map((name) => `mine/${name}`)];
+/** Nodes for these came after 0.3.64. */
+const versionsOf = (model: ImageModel) => (model.family.startsWith('flux-2') ? (['0.38.1'] as const) : COMFY_VERSIONS);
+const [NEWEST] = COMFY_VERSIONS.slice(-1);
 
 function requestFor(model: ImageModel, more: Partial<WorkflowRequest['parameters']> = {}, seed = 7n): WorkflowRequest {
   const { steps, cfg } = FAMILIES[model.family];
@@ -49,27 +54,45 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
       fc.property(parameters, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), (asked, seed) => {
         const built = buildWorkflow(requestFor(model, asked, seed));
         expect(built.name).toBe(name);
-        expect(validateWorkflow(built.workflow, LISTED)).toMatchObject({ ok: true, outputs: ['9'] });
+        for (const version of versionsOf(model))
+          expect(validateWorkflow(built.workflow, LISTED, [], version)).toMatchObject({ ok: true, outputs: ['9'] });
       }),
+      { numRuns: 30 },
     );
   });
 
-  test.each(['svc/a-mask.png', undefined])('is accepted for changing an image with the mask %p, whatever a client may ask for', (mask) => {
-    const source = { image: 'svc/a-image.png', mask, strength: 0.4 };
-    const { workflow } = buildWorkflow({ ...requestFor(model, { n: 10, size: { width: 64, height: 2048 } }), source });
-    expect(validateWorkflow(workflow, LISTED, ['svc/a-image.png', 'svc/a-mask.png'])).toMatchObject({ ok: true, outputs: ['9'] });
-    const text = exactJson(workflow);
-    expect(text).toContain('"denoise":0.4');
-    expect(text).not.toContain('Empty');
-    expect(text.includes('SetLatentNoiseMask')).toBe(mask !== undefined);
-    expect(validateWorkflow(workflow, LISTED, [])).toMatchObject({ ok: false });
+  test.each([1, 3])('is accepted for changing %d images, and with LoRAs', (count) => {
+    const { references, needsImage } = FAMILIES[model.family];
+    if (count > (references ?? 1)) return;
+    const names = Array.from({ length: count }, (_, index) => `svc/image-${index}.png`);
+    const [first = '', ...more] = names;
+    const imageOf = (each: string) => ({ name: each, width: 4000, height: 1000 });
+    for (const mask of references === undefined ? [undefined, 'svc/a-mask.png'] : [undefined]) {
+      const source = { images: [imageOf(first), ...more.map((each) => imageOf(each))], mask, strength: 0.4 } as const;
+      const asked = { n: 10, size: { width: 64, height: 2048 }, loras: [{ file: 'glow.safetensors', strength: 0.7 }] };
+      const { workflow } = buildWorkflow({ ...requestFor(model, asked), source });
+      for (const version of versionsOf(model)) {
+        expect(validateWorkflow(workflow, LISTED, [...names, 'svc/a-mask.png'], version)).toMatchObject({ ok: true, outputs: ['9'] });
+        expect(validateWorkflow(workflow, LISTED, [], version)).toMatchObject({ ok: false });
+      }
+      const text = exactJson(workflow);
+      expect(text.match(/"class_type":"LoadImage"/g)).toHaveLength(count + (mask === undefined ? 0 : 1));
+      expect(text).toContain('"lora_name":"mine/glow.safetensors","strength_model":0.7');
+      expect(text.includes('SetLatentNoiseMask')).toBe(mask !== undefined);
+      // With references, the image is drawn anew; otherwise it is the beginning.
+      expect(text.includes('Empty')).toBe(references !== undefined);
+      expect(text.includes('"denoise":0.4')).toBe(references === undefined);
+      if (references !== undefined && needsImage === undefined) expect(text).toContain('ReferenceLatent');
+    }
   });
 
   test('contains the prompt, the number of images and the name of the files', () => {
     const text = exactJson(buildWorkflow(requestFor(model, { n: 3 })).workflow);
     const { side } = FAMILIES[model.family];
     expect(JSON.parse(text)['5'].inputs).toEqual({ width: side, height: side, batch_size: 3 });
-    expect(JSON.parse(text)['6'].inputs.text).toBe('a red fox');
+    const { text: prompt, prompt: named = prompt } = JSON.parse(text)['6'].inputs;
+    expect(named).toBe('a red fox');
+    expect(text).not.toMatch(/"\$/);
     expect(JSON.parse(text)['9'].inputs).toEqual({ images: ['8', 0], filename_prefix: 'svc/abc' });
   });
 
@@ -81,7 +104,7 @@ describe.each(MODELS.map((model) => [workflowNameOf(model), model] as const))('t
   });
 
   test('is refused by a server without the model', () => {
-    const checked = validateWorkflow(buildWorkflow(requestFor(model)).workflow, []);
+    const checked = validateWorkflow(buildWorkflow(requestFor(model)).workflow, [], [], NEWEST);
     expect(JSON.stringify(checked)).toContain('value_not_in_list');
   });
 });
@@ -93,18 +116,54 @@ test('a prompt cannot change the workflow around it', () => {
 });
 
 describe('`cfg`', () => {
-  const [, , , , split, , devSplit] = MODELS;
-
-  test('is the guidance of FLUX.1 dev, which was trained with it', () => {
-    if (devSplit === undefined) throw new Error('no model');
-    expect(inputsOf(devSplit, 'FluxGuidance', { cfg: 5 })).toMatchObject({ guidance: 5 });
-    expect(inputsOf(devSplit, 'BasicGuider')).toMatchObject({ conditioning: ['12', 0] });
+  test.each(['flux-dev', 'flux-kontext', 'flux-2-dev'] as const)('is the guidance of %s, which was trained with it', (family) => {
+    const model = { family, companions: COMPANIONS };
+    expect(inputsOf(model, 'FluxGuidance', { cfg: 5 })).toMatchObject({ guidance: 5 });
+    expect(inputsOf(model, 'KSampler', { cfg: 5 })?.['cfg'] ?? 1).toBe(1);
   });
 
-  test('makes FLUX.1 schnell compute with the negative prompt only if it is not 1', () => {
-    if (split === undefined) throw new Error('no model');
-    expect(inputsOf(split, 'BasicGuider')).toBeDefined();
-    expect(inputsOf(split, 'CFGGuider', { cfg: 3 })).toMatchObject({ cfg: 3, negative: ['7', 0] });
+  test.each(['flux-schnell', 'qwen-image', 'z-image'] as const)('is a second pass of %s with the negative prompt', (family) => {
+    expect(inputsOf({ family, companions: COMPANIONS }, 'KSampler', { cfg: 3 })).toMatchObject({ cfg: 3, negative: ['7', 0] });
+  });
+});
+
+describe('defaults are those of the templates of upstream', () => {
+  test.each([
+    ['sd-1.5', { steps: 20, cfg: 8, sampler_name: 'euler', scheduler: 'normal' }],
+    ['sd-3.5', { steps: 20, cfg: 4.01, sampler_name: 'euler', scheduler: 'sgm_uniform' }],
+    ['qwen-image', { steps: 20, cfg: 4, sampler_name: 'euler', scheduler: 'simple' }],
+    ['z-image', { steps: 50, cfg: 4, sampler_name: 'res_multistep', scheduler: 'simple' }],
+    ['z-image-turbo', { steps: 8, cfg: 1, sampler_name: 'res_multistep', scheduler: 'simple' }],
+  ] as const)('%s', (family, expected) => {
+    expect(inputsOf({ family, companions: COMPANIONS }, 'KSampler')).toMatchObject(expected);
+  });
+
+  test.each([
+    ['qwen-image', 3.1],
+    ['qwen-image-edit', 3.1],
+    ['z-image', 3],
+    ['z-image-turbo', 3],
+  ] as const)('the shift of %s is %d', (family, shift) =>
+    expect(inputsOf({ family, companions: COMPANIONS }, 'ModelSamplingAuraFlow')).toEqual({ model: ['4', 0], shift }),
+  );
+
+  test.each([
+    ['flux-2-dev', 'FluxGuidance', { guidance: 4 }],
+    ['flux-2-klein-4b', 'CFGGuider', { cfg: 1 }],
+    ['flux-2-klein-base-9b', 'CFGGuider', { cfg: 5 }],
+    ['flux-2-klein-9b', 'Flux2Scheduler', { steps: 4, width: 1024, height: 1024 }],
+    ['flux-kontext', 'FluxGuidance', { guidance: 2.5 }],
+    ['qwen-image', 'EmptySD3LatentImage', { width: 1328, height: 1328 }],
+  ] as const)('%s: %s', (family, className, expected) =>
+    expect(inputsOf({ family, companions: COMPANIONS }, className)).toMatchObject(expected),
+  );
+});
+
+test('a method of the request takes the place of the one of the family', () => {
+  const asked = { sampler: 'dpmpp_2m', scheduler: 'karras' };
+  expect(inputsOf({ family: 'sd-1.5', companions: undefined }, 'KSampler', asked)).toMatchObject({
+    sampler_name: 'dpmpp_2m',
+    scheduler: 'karras',
   });
 });
 

@@ -5,8 +5,11 @@ import { readParameters, type ImageParameters } from '../../../../src/providers/
 
 const PROMPT = { prompt: 'a red fox' };
 
+const useOf = (family: FamilyName) =>
+  ({ family: FAMILIES[family], task: 'generation', loras: ['glow.safetensors', 'old ink.safetensors'] }) as const;
+
 const readText = (text: string, family: FamilyName = 'sdxl') =>
-  readParameters({ kind: 'json', text, value: JSON.parse(text) }, FAMILIES[family]);
+  readParameters({ kind: 'json', text, value: JSON.parse(text) }, useOf(family));
 const read = (body: object, family?: FamilyName) => readText(JSON.stringify({ ...PROMPT, ...body }), family);
 
 function accepted(body: object, family?: FamilyName): ImageParameters {
@@ -172,9 +175,63 @@ describe('other fields', () => {
   test('numbers in forms are texts', () => {
     const fields = Object.entries({ prompt: 'x', n: '2', cfg: '2.5', seed: '18446744073709551615', size: '', extra_body: '{"steps":9}' });
     const form = { kind: 'form', fields: fields.map(([name, value]) => ({ name, value })), files: [] } as const;
-    expect(readParameters(form, FAMILIES.sdxl)).toMatchObject({
+    expect(readParameters(form, useOf('sdxl'))).toMatchObject({
       ok: true,
       parameters: { n: 2, cfg: 2.5, seed: 18_446_744_073_709_551_615n, size: undefined, steps: 9 },
     });
   });
+});
+
+describe('sampler, scheduler and LoRAs', () => {
+  test('are names that the server or the directory of the model has', () => {
+    expect(accepted({ sampler: 'dpmpp_2m', scheduler: 'beta' })).toMatchObject({ sampler: 'dpmpp_2m', scheduler: 'beta' });
+    expect(refused({ sampler: '../x' })).toMatchObject({ param: 'sampler' });
+    expect(refused({ scheduler: 'karras' }, 'sdxl-turbo')).toMatchObject({
+      param: 'scheduler',
+      message: 'Models of SDXL turbo have a noise schedule of their own; leave out "scheduler"',
+    });
+  });
+
+  test.each([
+    ['glow', [{ file: 'glow.safetensors', strength: 1 }]],
+    [
+      ['glow.safetensors', { name: 'old ink', strength: -0.5 }],
+      [
+        { file: 'glow.safetensors', strength: 1 },
+        { file: 'old ink.safetensors', strength: -0.5 },
+      ],
+    ],
+    ['["glow"]', [{ file: 'glow.safetensors', strength: 1 }]],
+  ])('%j', (loras, expected) => expect(accepted({ loras })).toMatchObject({ loras: expected }));
+
+  test.each([['../../secret'], [{ name: 'glow', strength: 99 }], [Array.from({ length: 9 }, () => 'glow')], [5]])(
+    '%j is refused',
+    (loras) => expect(refused({ loras })).toMatchObject({ param: 'loras' }),
+  );
+
+  test('what does not exist is told with what does', () =>
+    expect(refused({ loras: 'glou' }).message).toBe('LoRA "glou" does not exist: use "glow", "old ink"'));
+});
+
+describe('fields without effect are named', () => {
+  const ignoredBy = (body: object, family?: FamilyName) => {
+    const result = read(body, family);
+    return result.ok ? result.ignored : result.problem;
+  };
+
+  test('unknown ones, those of OpenAI, and those that the family has no use for', () => {
+    expect(ignoredBy({ model: 'img', n: 1, size: 'auto', seed: 1, extra_body: { steps: 3 } })).toEqual([]);
+    expect(ignoredBy({ quality: 'high', style: 'vivid', stepz: 9, extra_body: { cgf: 2 } })).toEqual(['quality', 'style', 'stepz', 'cgf']);
+    expect(ignoredBy({ strength: 0.5 })).toEqual(['strength']);
+  });
+
+  test.each([
+    ['sdxl', {}, []],
+    ['sdxl-turbo', {}, ['negative_prompt']],
+    ['sdxl-turbo', { cfg: 2 }, []],
+    ['flux-dev', {}, ['negative_prompt']],
+    ['qwen-image', {}, []],
+  ] as const)('a negative prompt for %s with %j', (family, more, expected) =>
+    expect(ignoredBy({ negative_prompt: 'rain', ...more }, family)).toEqual(expected),
+  );
 });

@@ -201,11 +201,10 @@ describe('what is wrong with one is said with what to do', () => {
 
 describe('a request', () => {
   const built = async (workflow: SavedWorkflow, body: object) => {
-    const read = drawableOf(await factsOf(workflow))?.read({
-      kind: 'json',
-      text: JSON.stringify({ prompt: 'a fox', ...body }),
-      value: body,
-    });
+    const read = drawableOf(await factsOf(workflow))?.read(
+      { kind: 'json', text: JSON.stringify({ prompt: 'a fox', ...body }), value: body },
+      'generation',
+    );
     if (read?.ok !== true) throw new Error(read?.problem.message);
     return read.build({ parameters: read.parameters, seed: 99n, filenamePrefix: 'svc/x', source: undefined }).workflow;
   };
