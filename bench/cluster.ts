@@ -44,49 +44,69 @@ export async function measureCluster(): Promise<readonly Row[]> {
   const bed = await openBed('slots');
   const bare = await openBed('bare');
   const ground = { bed, bare, account: await openPodAccount(bed.api), bareAccount: await openPodAccount(bare.api) };
-  let service = await startClusterService(ground.account, bed.namespace);
+  const running: Running = { service: await startClusterService(ground.account, bed.namespace) };
   try {
-    await service.untilLeads();
+    await running.service.untilLeads();
     await simulateKubelet(bed, new Set(FEW), ended.signal);
     for (const slot of FEW) await applySlot(bed, slot);
     for (const slot of FEW) await untilReady(bed, slot);
     const rows: Row[] = [...(await measureStart(ground))];
     let present = FEW.length;
     for (const size of SIZES) {
-      const paceBefore = await measureBare(ground, present * 10);
-      const before = await costOf(service);
-      const next = size === MANY ? await startClusterService(ground.account, bed.namespace, 'bench-next') : undefined;
-      const burst = await createTogether(bed, {
-        names: slotNames(size - present, present),
-        total: size,
-        edited: FEW,
-        inBetween: async () => {
-          if (next === undefined) return;
-          await service.stop();
-          service = next;
-        },
-      });
-      const pace = (await measureBare(ground, present * 10 + 10_000)) / 2 + paceBefore / 2;
-      rows.push(...burstRows(size, size - present, burst, pace));
-      if (next === undefined) rows.push(...costRows(size - present, before, await costOf(service)));
-      await untilQuiet(bed, size);
-      rows.push(...(await measureRest(service, size)));
-      const edits = await measureEdits(bed, FEW);
-      rows.push(delayRow(`${size} slots: an edit in place → Deployment`, edits.inPlace));
-      rows.push(delayRow(`${size} slots: an edit of the model → Deployment`, edits.model));
-      rows.push(requestRow(`${size} slots: meanwhile`, edits.requests));
+      const measured = await measureSize(ground, running, { present, size }).catch((error: unknown) => String(error));
+      if (typeof measured === 'string') return [...rows, { what: `${size} slots`, figure: measured, goal: 'all rows', met: undefined }];
+      for (const row of measured) process.stdout.write(`    ${rowLine(row)}\n`);
+      rows.push(...measured);
       present = size;
-      for (const row of rows.filter(({ what }) => what.startsWith(String(size)) || what.startsWith(String(burst.createdMs.length))))
-        process.stdout.write(`    ${rowLine(row)}\n`);
     }
     return [...rows, await measureRouting(MANY)];
   } finally {
     ended.abort();
-    await service.stop();
+    await running.service.stop();
     await Promise.all([ground.account.dispose(), ground.bareAccount.dispose()]);
     const removed = await Promise.allSettled([bed.dispose(), bare.dispose()]);
     for (const each of removed) if (each.status === 'rejected') process.stdout.write(`  ${String(each.reason)}\n`);
   }
+}
+
+/** The gateway that leads. */
+interface Running {
+  service: ClusterService;
+}
+
+async function measureSize(
+  ground: Ground,
+  running: Running,
+  { present, size }: { readonly present: number; readonly size: number },
+): Promise<readonly Row[]> {
+  const { bed, account } = ground;
+  const created = size - present;
+  const paceBefore = await measureBare(ground, present * 10);
+  const before = await costOf(running.service);
+  const next = size === MANY ? await startClusterService(account, bed.namespace, 'bench-next') : undefined;
+  const burst = await createTogether(bed, {
+    names: slotNames(created, present),
+    total: size,
+    edited: FEW,
+    inBetween: async () => {
+      if (next === undefined) return;
+      await running.service.stop();
+      running.service = next;
+    },
+  });
+  const cost = next === undefined ? costRows(created, before, await costOf(running.service)) : [];
+  const pace = (paceBefore + (await measureBare(ground, present * 10 + 10_000))) / 2;
+  await untilQuiet(bed, size);
+  const rest = await measureRest(running.service, size);
+  const edits = await measureEdits(bed, FEW);
+  return [
+    ...burstRows(size, created, burst, pace),
+    ...cost,
+    ...rest,
+    delayRow(`${size} slots: an edit in place → Deployment`, edits.inPlace),
+    delayRow(`${size} slots: an edit of the model → Deployment`, edits.model),
+    requestRow(`${size} slots: meanwhile`, edits.requests),
+  ];
 }
 
 /** p95 has the goal. */

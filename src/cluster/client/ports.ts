@@ -71,7 +71,7 @@ export interface ResourceType {
 export interface ApplyOptions {
   /** Owner of the fields that are sent. */
   readonly fieldManager: string;
-  /** Whether conflicts are resolved in our favour; otherwise they fail with `Conflict`. Default: yes, since the fields are ours. */
+  /** Whether conflicts are resolved in our favour; otherwise they fail. Default: yes, since the fields are ours. */
   readonly force?: boolean;
   readonly subresource?: 'status';
   readonly dryRun?: boolean;

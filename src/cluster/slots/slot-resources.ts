@@ -99,7 +99,7 @@ export function createSlotResources(options: SlotResourcesOptions) {
 /** New slots follow one another within this time where somebody applies many. */
 const CALM_MS = 1000;
 
-/** Whether a change wakes the loop at once: each edit and the first new slot do; the hundreds that follow it share passes. */
+/** Whether a change wakes the loop at once: each edit and the first new slot do; those that follow it share passes. */
 export function createSlotUrgency(now: () => number = () => performance.now()): IsUrgent {
   let createdAt = Number.NEGATIVE_INFINITY;
   return (before, after) => {

@@ -32,7 +32,7 @@ interface KubeRuntimeDeps {
 
 /** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** Fewer than requests in flight: each workload is completed before the next, and edits and status updates get through. */
+/** Fewer than requests in flight: each workload is completed before the next, and edits and statuses get through. */
 const STARTS_AT_ONCE = 10;
 /** Slots that have been started before have a queue of their own: an edit does not wait for a thousand new slots. */
 const CHANGES_AT_ONCE = 4;

@@ -149,18 +149,6 @@ describe('createStatusResources()', () => {
     expect(times.length).toBeGreaterThan(3);
   });
 
-  test('writes a start that takes a second and four steps at its beginning and at its end only', async () => {
-    createSlots(1);
-    for (const state of ['offline', 'starting', 'pulling', 'warming'] as const) {
-      report(slot(0, { ...WARMING, state }));
-      await kube.clock.advance(250);
-    }
-    report(slot(0));
-    await kube.clock.advance(20);
-    expect(statusOf(0)).toMatchObject({ state: 'ready' });
-    expect(kube.requests).toHaveLength(2);
-  });
-
   test('writes changes by requests, restarts and messages every few seconds at most', async () => {
     createSlots(1);
     report(slot(0, { state: 'idle' }));
