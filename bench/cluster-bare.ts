@@ -1,6 +1,8 @@
 /** The time a cluster needs for the writes alone: a bare loop writes the objects that the controller wrote for one slot, under other names. */
 import type { KubeManifest, KubeObject, ResourceType } from '../src/cluster/client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, SERVICES, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
+import { appliedSpec, restoreApplied } from '../src/cluster/workloads/decide/applied-spec.ts';
+import { parseDeployment } from '../src/cluster/workloads/decide/pod-facts.ts';
 import { FIELD_MANAGER } from '../src/schema/pod/kube-fields.ts';
 import type { PodAccount } from './cluster-account.ts';
 import { applySlot, forEachItem, unwrap, type Bed } from './cluster-bed.ts';
@@ -28,7 +30,9 @@ export async function readWrites({ api }: Bed, slot: string): Promise<SlotWrites
   };
   const [deployment, service, configMap] = [await ownedOf(DEPLOYMENTS), await ownedOf(SERVICES), await ownedOf(CONFIG_MAPS)];
   const applied = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !key.startsWith('deployment.kubernetes.io/'));
-  const spec: unknown = JSON.parse(applied.find(([, text]) => text.startsWith('{'))?.[1] ?? '{}');
+  const facts = parseDeployment(deployment);
+  // The record has hashes in place of long texts.
+  const spec = facts === undefined ? undefined : restoreApplied(appliedSpec(facts), [facts.spec]);
   return {
     slot,
     owner: slotSpec.metadata.uid ?? '',

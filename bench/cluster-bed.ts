@@ -56,8 +56,22 @@ export async function openBed(name: string): Promise<Bed> {
       return page.items.length + (page.metadata.remainingItemCount ?? 0);
     },
     async watch(type, onEvent, signal) {
-      const { resourceVersion } = unwrap(await api.list(type, {}, signal));
-      void follow(unwrap(await api.stream(type, { query: { watch: 'true', resourceVersion } }, signal)), onEvent);
+      const open = async () => {
+        const { items, resourceVersion } = unwrap(await api.list(type, {}, signal));
+        return { items, chunks: unwrap(await api.stream(type, { query: { watch: 'true', resourceVersion } }, signal)) };
+      };
+      let { chunks } = await open();
+      const followOn = async (): Promise<void> => {
+        while (!signal.aborted) {
+          await follow(chunks, onEvent).catch(() => undefined);
+          if (signal.aborted) return;
+          process.stdout.write(`  a watch of ${type.plural} ended; what it missed is listed, and counts as late\n`);
+          const next = await open();
+          for (const object of next.items) onEvent({ type: 'MODIFIED', object, at: performance.now() });
+          ({ chunks } = next);
+        }
+      };
+      void followOn().catch((error: unknown) => process.stdout.write(`  no watch of ${type.plural} any more: ${String(error)}\n`));
     },
     async dispose() {
       unwrap(await api.remove(NAMESPACES, namespace, {}, never));

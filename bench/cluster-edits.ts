@@ -3,18 +3,20 @@ import type { KubeObject } from '../src/cluster/client/ports.ts';
 import { DEPLOYMENTS, SLOT_SPECS } from '../src/cluster/client/decide/resource-path.ts';
 import { LABELS } from '../src/schema/pod/kube-fields.ts';
 import { applySlot, type Bed } from './cluster-bed.ts';
-import { median } from './measure.ts';
 import { waitUntil } from './wait-until.ts';
 
 export interface EditDelays {
-  /** An edit that is applied in place. Median, in milliseconds. */
-  readonly replicas: number;
-  /** An edit that creates a second Deployment. Median, in milliseconds. */
-  readonly model: number;
+  /** Edits that are applied in place, in milliseconds. */
+  readonly inPlace: readonly number[];
+  /** Edits that create a second Deployment, in milliseconds. */
+  readonly model: readonly number[];
+  /** How long the API server took for each edit, in milliseconds. */
+  readonly requests: readonly number[];
 }
 
 const ROUNDS = 3;
-const WITHIN_MS = 30_000;
+/** Behind a burst, an edit may wait for all of it. */
+const WITHIN_MS = 600_000;
 /** Longest time after a swap until the old Deployment is removed. */
 const READY_WITHIN_MS = 90_000;
 
@@ -23,11 +25,13 @@ interface SeenObject {
   readonly object: KubeObject;
 }
 
-/** Edits the slots, which must be ready. */
-export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<EditDelays> {
+/** Makes edits and returns their delays in milliseconds. */
+export async function watchEdits(bed: Bed) {
   const ended = new AbortController();
   const specs = new Map<string, SeenObject>();
   const deployments = new Map<string, SeenObject[]>();
+  const uids = new Set<string | undefined>();
+  const requests: number[] = [];
   await bed.watch(
     SLOT_SPECS,
     ({ object, at }) => void specs.set(`${object.metadata.name} ${object.metadata.generation}`, firstEvent(specs, object, at)),
@@ -37,13 +41,16 @@ export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<
     DEPLOYMENTS,
     ({ type, object, at }) => {
       const slot = object.metadata.labels?.[LABELS.slot] ?? '';
+      uids.add(object.metadata.uid);
       if (type !== 'DELETED') deployments.set(slot, [...(deployments.get(slot) ?? []), { at, object }]);
     },
     ended.signal,
   );
   const delayOf = async (slot: string, change: object, shows: (deployment: KubeObject) => boolean): Promise<number> => {
     deployments.delete(slot);
+    const sentAt = performance.now();
     const { metadata } = await applySlot(bed, slot, { ...change });
+    requests.push(performance.now() - sentAt);
     const delay = (): number | undefined => {
       const edit = specs.get(`${slot} ${metadata.generation}`);
       const seen = deployments.get(slot)?.find(({ object }) => shows(object));
@@ -52,22 +59,37 @@ export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<
     const failure = (): string => `The Deployment of slot "${slot}" was not updated: ${JSON.stringify(change)}`;
     return waitUntil(delay, { withinMs: WITHIN_MS, everyMs: 2, failure });
   };
-  const replicas: number[] = [];
+  return {
+    scale: async (slot: string, replicas: number, model = modelOf(0)): Promise<number> =>
+      await delayOf(slot, replicas === 1 ? { model } : { replicas, model }, ({ spec }) => readNumber(spec, 'replicas') === replicas),
+    /** Of a slot that was scaled before. */
+    async swap(slot: string, model: ReturnType<typeof modelOf>): Promise<number> {
+      const before = new Set(uids);
+      return await delayOf(slot, { model }, ({ metadata: { uid } }) => !before.has(uid));
+    },
+    /** How long the API server took for each edit, in milliseconds. */
+    requests,
+    stop: (): void => ended.abort(),
+  };
+}
+
+/** Edits the slots, which must be ready and have the first model. */
+export async function measureEdits(bed: Bed, slots: readonly string[]): Promise<EditDelays> {
+  const edits = await watchEdits(bed);
+  const inPlace: number[] = [];
   const model: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const slot of slots) {
-      replicas.push(await delayOf(slot, { replicas: 2, model: modelOf(round) }, ({ spec }) => readNumber(spec, 'replicas') === 2));
-      await untilReady(bed, slot);
-      replicas.push(await delayOf(slot, { model: modelOf(round) }, ({ spec }) => readNumber(spec, 'replicas') === 1));
-      await untilReady(bed, slot);
+      for (const replicas of [2, 1]) {
+        inPlace.push(await edits.scale(slot, replicas, modelOf(round)));
+        await untilReady(bed, slot);
+      }
     }
-    const before = new Map(slots.map((slot) => [slot, deployments.get(slot)?.at(-1)?.object.metadata.uid]));
-    for (const slot of slots)
-      model.push(await delayOf(slot, { model: modelOf(round + 1) }, ({ metadata: { uid } }) => uid !== before.get(slot)));
+    for (const slot of slots) model.push(await edits.swap(slot, modelOf(round + 1)));
     for (const slot of slots) await untilReady(bed, slot);
   }
-  ended.abort();
-  return { replicas: median(replicas), model: median(model) };
+  edits.stop();
+  return { inPlace, model, requests: edits.requests };
 }
 
 /** Waits until the slot is ready and not reconciling. */

@@ -2,6 +2,7 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { slotNames } from './cluster-bed.ts';
+import { percentile } from './measure.ts';
 import { applySlotSpec, type Ground, type Replica } from './scale-ground.ts';
 
 export interface PassFigures {
@@ -92,7 +93,5 @@ async function readPasses(url: string) {
 }
 
 function spread(values: readonly number[]): PassFigures['latency'] {
-  const sorted = [...values].toSorted((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-  return { p50: at(0.5), p99: at(0.99), max: at(1) };
+  return { p50: percentile(values, 0.5), p99: percentile(values, 0.99), max: percentile(values, 1) };
 }

@@ -211,7 +211,8 @@ export function createLoop(deps: LoopDeps) {
     metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
     if (outcome.kind === 'failed')
       log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
-    pacer.wake(outcome.kind === 'done' && outcome.asBefore === true ? NOTHING_NEW_WITHIN_MS : 0);
+    const isOneOfMany = tracker.underWay.size > MANY_UNDER_WAY;
+    pacer.wake(outcome.kind === 'done' && (outcome.asBefore === true || isOneOfMany) ? NOTHING_NEW_WITHIN_MS : 0);
   }
 
   return {
@@ -276,6 +277,8 @@ interface Role {
 
 /** How often users see a pull advance. */
 const PROGRESS_WITHIN_MS = 1000;
-/** Probes that repeat their last result share a pass. */
+/** Probes that repeat their last result share a pass, and so do actions of a burst. */
 const NOTHING_NEW_WITHIN_MS = 1000;
+/** The end of one of so many actions is followed by others. */
+const MANY_UNDER_WAY = 32;
 const NOT_PASSED: Passed = { wakeAt: undefined, busyMs: 0 };

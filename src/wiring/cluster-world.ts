@@ -24,8 +24,7 @@ import { parsePodProxy } from '../cluster/workloads/decide/pod-proxy.ts';
 import { createAutoscaler } from '../cluster/slots/autoscaler.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/slots/resource-events.ts';
-import { isDesiredChange } from '../cluster/slots/decide/parse-slot-resource.ts';
-import { createSlotResources } from '../cluster/slots/slot-resources.ts';
+import { createSlotResources, createSlotUrgency } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/slots/status-resources.ts';
 import { createVersionMigration } from '../cluster/slots/version-migration.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -119,7 +118,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
 /** Copies of what every replica needs to send requests to pods, and of what only the leader needs. */
 function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
   const ofTerm = createTermCopies();
-  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: isDesiredChange, observer });
+  const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: createSlotUrgency(), observer });
   const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
   const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }));
   const models = createRecordReflector({ api, relistMs, observer });

@@ -6,6 +6,7 @@ import { createRequestHistoryFiles } from '../files/request-history-files.ts';
 import { createEventFeed } from '../files/timeline-files.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
+import { hadRequests } from '../turbo/heap/collect-when-idle.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createBoard } from '../reconciler/board.ts';
@@ -23,6 +24,14 @@ const MANY_SLOTS = 100;
 /** During a pass, a request waits for a slice at each of its turns, unless one pause is long enough for all. */
 const PASS_SLICE_MS = 1;
 const PASS_PAUSE_MS = 1;
+/** After this long without a request, passes pause for none: an edit takes effect sooner. */
+const QUIET_MS = 1000;
+
+/** `isBusy` is asked at the beginning of each pass. */
+export const createPassBreather =
+  (isBusy: () => boolean, rest = async () => await sleep(PASS_PAUSE_MS)): (() => Breather) =>
+  () =>
+    createBreather({ sliceMs: PASS_SLICE_MS, ...(isBusy() ? { turn: rest } : {}) });
 
 export async function createController(options: ServiceOptions, world: World, processes: number) {
   const { settings, version, log, providers } = options;
@@ -32,7 +41,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   const heap = createHeapLimits();
   const board = createBoard();
   const local = createTraffic({ board, now: clock.now, settings: limits });
-  const breather = (): Breather => createBreather({ sliceMs: PASS_SLICE_MS, turn: async () => await sleep(PASS_PAUSE_MS) });
+  const breather = createPassBreather(() => hadRequests(traffic.read(), clock.now(), QUIET_MS));
   const metrics = createMetrics({
     breather,
     version,

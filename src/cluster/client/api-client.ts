@@ -109,9 +109,9 @@ function createRequests(credentials: Credentials, namespace: string, options: Ku
         const read = async () => await exchange(sent, signal, async ({ response }) => await consume(decompressed(response)));
         return await limited(signal, infoOf({ verb: 'list', type }), read);
       }),
-    async apply(type, manifest, { fieldManager, subresource, dryRun }, signal) {
+    async apply(type, manifest, { fieldManager, subresource, dryRun, force = true }, signal) {
       const { name } = manifest.metadata;
-      const query = { fieldManager, force: 'true', ...(dryRun === true ? { dryRun: 'All' } : {}) };
+      const query = { fieldManager, force: String(force), ...(dryRun === true ? { dryRun: 'All' } : {}) };
       const content = { body: complete(type, manifest), contentType: 'application/apply-patch+yaml' };
       return await callForObject({ verb: 'patch', type, name, subresource, query, ...content }, signal);
     },

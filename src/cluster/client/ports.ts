@@ -69,8 +69,10 @@ export interface ResourceType {
 }
 
 export interface ApplyOptions {
-  /** Owner of the fields that are sent. Conflicts are always resolved in our favour (`force`): the fields are ours. */
+  /** Owner of the fields that are sent. */
   readonly fieldManager: string;
+  /** Whether conflicts are resolved in our favour; otherwise they fail. Default: yes, since the fields are ours. */
+  readonly force?: boolean;
   readonly subresource?: 'status';
   readonly dryRun?: boolean;
 }

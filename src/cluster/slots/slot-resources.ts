@@ -1,6 +1,6 @@
 /** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
-import { parseOnce } from '../client/object-copy.ts';
+import { parseOnce, type IsUrgent } from '../client/object-copy.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';
@@ -9,7 +9,13 @@ import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import { parseSlotResource, recordLastGood, type LastGoodRecord, type ParsedResource } from './decide/parse-slot-resource.ts';
+import {
+  isDesiredChange,
+  parseSlotResource,
+  recordLastGood,
+  type LastGoodRecord,
+  type ParsedResource,
+} from './decide/parse-slot-resource.ts';
 import { parseResourceStatus } from './decide/slot-resource-status.ts';
 import type { SourceLog } from '../../platform/log.ts';
 
@@ -87,6 +93,20 @@ export function createSlotResources(options: SlotResourcesOptions) {
       const statuses = [...slots.items().values()].flatMap((object) => publishedStatus(object) ?? []);
       return new Map(statuses.map((status) => [status.name, status]));
     },
+  };
+}
+
+/** New slots follow one another within this time where somebody applies many. */
+const CALM_MS = 1000;
+
+/** Whether a change wakes the loop at once: each edit and the first new slot do; those that follow it share passes. */
+export function createSlotUrgency(now: () => number = () => performance.now()): IsUrgent {
+  let createdAt = Number.NEGATIVE_INFINITY;
+  return (before, after) => {
+    if (before !== undefined) return isDesiredChange(before, after);
+    const isFirst = now() - createdAt > CALM_MS;
+    createdAt = now();
+    return isFirst;
   };
 }
 

@@ -32,6 +32,8 @@ const GAP_MS = 200;
 const QUIET_GAP_MS = 10_000;
 /** Gap before a status that another client has changed back: faster writes would only be a fight. */
 const REPAIR_GAP_MS = 30_000;
+/** A start passes several states within seconds, and none of the first ones is worth a write of its own. */
+const STEP_GAP_MS = 2000;
 /** A transitional status is written this much later for each pending one, up to a limit. */
 const GAP_PER_WAITING_MS = 10;
 const LONGEST_CROWD_GAP_MS = 5000;
@@ -232,7 +234,8 @@ function earliestWrite(publication: Publication, next: SlotResourceStatus, prese
   const { wanted, written, writtenAt, firstAt, notBefore } = publication;
   if (writtenAt === undefined) return statuses.isSetback(next, present) ? firstAt + FIRST_SETBACK_DELAY_MS : notBefore;
   const crowdGapMs = statuses.isTransitional(next) ? Math.min(waiting * GAP_PER_WAITING_MS, LONGEST_CROWD_GAP_MS) : 0;
-  const gapMs = written === wanted ? REPAIR_GAP_MS : statuses.isUrgent(next, present) ? Math.max(GAP_MS, crowdGapMs) : QUIET_GAP_MS;
+  const stepGapMs = statuses.isFurtherStep(next, present) ? STEP_GAP_MS : GAP_MS;
+  const gapMs = written === wanted ? REPAIR_GAP_MS : statuses.isUrgent(next, present) ? Math.max(stepGapMs, crowdGapMs) : QUIET_GAP_MS;
   return Math.max(notBefore, writtenAt + gapMs);
 }
 

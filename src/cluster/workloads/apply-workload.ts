@@ -11,6 +11,7 @@ import {
 } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { WorkloadId, type SlotName } from '../../schema/words/names.ts';
+import type { Reason } from '../../schema/status/reasons.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { usesDra, type GpuAllocation } from './decide/container-devices.ts';
 import { appliedSpec, recordApplied, restoreApplied, type DeploymentSpec } from './decide/applied-spec.ts';
@@ -43,12 +44,19 @@ export async function applyKubeWorkload(deps: KubeApplyDeps, workload: KubeWorkl
   const owner = deps.ownerOf(workload.slot);
   if (owner === undefined) return fail('retry', 'SlotGone', `The slot "${workload.slot}" was deleted, so nothing is started for it`);
   const application = { ...deps, workload, owner, signal };
+  if (!deps.reflectors.deployments.items().has(workload.name)) {
+    const created = await create(application, false);
+    if (created.ok || !TAKEN_REASONS.has(created.failure.reason)) return created;
+  }
   const present = await findPresent(application);
   if (!present.ok) return present;
   return present.value === undefined ? await create(application) : await updateInPlace(application, present.value);
 }
 
-/** The copy lacks other clients' Deployments, which an apply would take over, so the server is asked. */
+/** An apply that is not forced takes over no Deployment of another client: its fields differ, or cannot be changed. */
+const TAKEN_REASONS: ReadonlySet<Reason> = new Set(['Conflict', 'Invalid']);
+
+/** The copy lacks other clients' Deployments, so the server is asked. */
 async function findPresent({ api, reflectors, workload, signal }: Application): Promise<Result<DeploymentFacts | undefined>> {
   const { name, slot, revision } = workload;
   const copied = reflectors.deployments.items().get(name);
@@ -59,17 +67,22 @@ async function findPresent({ api, reflectors, workload, signal }: Application): 
     const message = `The Deployment "${name}" has the name of this workload but does not belong to it: remove it with "kubectl delete deployment ${name}"`;
     return fail('retry', 'NameTaken', message);
   }
-  return facts.deleting ? fail('retry', 'NameTaken', `The Deployment "${name}" is being deleted: wait until it is gone`) : ok(facts);
+  return facts.deleting ? beingDeleted(name) : ok(facts);
 }
 
-async function create(application: Application): Promise<Result<WorkloadId>> {
+const beingDeleted = (name: string): Result<never> =>
+  fail('retry', 'NameTaken', `The Deployment "${name}" is being deleted: wait until it is gone`);
+
+async function create(application: Application, force = true): Promise<Result<WorkloadId>> {
   const { workload, owner, settings, signal } = application;
   const allocation = await application.allocation(workload.cluster, signal);
   if (!allocation.ok) return allocation;
   const objects = kubeObjects(workload, { settings, owner, allocation: allocation.value });
   const failed = await applyDependencies(application, objects);
   if (failed !== undefined) return failed;
-  return idOf(await application.writer.apply(DEPLOYMENTS, objects.deployment, signal));
+  return await withBudget(application, objects, async () =>
+    idOf(await application.writer.apply(DEPLOYMENTS, objects.deployment, signal, force)),
+  );
 }
 
 /** Keeps the pod template as it was applied, so that healthy pods are not restarted. */
@@ -92,10 +105,12 @@ async function updateInPlace(application: Application, facts: DeploymentFacts): 
     const removed = await writer.remove(DEPLOYMENTS, { name: facts.name, uid: facts.id }, {}, signal);
     return removed.ok ? await create(application) : removed;
   }
-  const failed = await applyDependencies(application, kubeObjects(workload, context));
+  const objects = kubeObjects(workload, context);
+  const failed = await applyDependencies(application, objects);
   if (failed !== undefined) return failed;
   const spec = { ...(restoreApplied(applied, [facts.spec, rendered]) ?? rendered), replicas: workload.cluster.replicas };
-  const written = await applyDeployment(application, facts, withEnv(spec, overriddenEnv(workload, facts)));
+  const env = overriddenEnv(workload, facts);
+  const written = await withBudget(application, objects, async () => await applyDeployment(application, facts, withEnv(spec, env)));
   // Replacing a pod would end the back-off of its kubelet, and an autoscaler may scale a slot again and again.
   const onlyScaled = !changed && applied !== undefined && applied.replicas !== workload.cluster.replicas;
   if (!written.ok || onlyScaled) return written;
@@ -121,15 +136,26 @@ async function applyDeployment(
 
 async function applyDependencies(application: Application, objects: KubeObjects): Promise<Result<never> | undefined> {
   const { writer, signal, reflectors } = application;
-  const { configMap, service, disruptionBudget, claim, claimTemplate } = objects;
+  const { configMap, service, claim, claimTemplate } = objects;
   const written = await Promise.all([
     applyIfChanged(application, CONFIG_MAPS, configMap, reflectors.configMaps.items().get(configMap.metadata.name)),
     applyIfChanged(application, SERVICES, service, reflectors.services.items().get(service.metadata.name)),
-    disruptionBudget === undefined ? UNCHANGED : writer.apply(DISRUPTION_BUDGETS, disruptionBudget, signal).then(orNotServed),
     claim === undefined ? UNCHANGED : writer.apply(CLAIMS, claim, signal),
     claimTemplate === undefined ? UNCHANGED : writer.apply(RESOURCE_CLAIM_TEMPLATES, claimTemplate, signal),
   ]);
   return written.find((result) => !result.ok);
+}
+
+/** No pod needs its budget before it is ready, so both are written at the same time. */
+async function withBudget<T>(
+  { writer, signal }: Application,
+  { disruptionBudget }: KubeObjects,
+  write: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  if (disruptionBudget === undefined) return await write();
+  const apply = async () => orNotServed(await writer.apply(DISRUPTION_BUDGETS, disruptionBudget, signal));
+  const [budget, written] = await Promise.all([apply(), write()]);
+  return budget.ok ? written : budget;
 }
 
 /** A server without this type has no budgets; pods are evicted there without them. */
@@ -152,4 +178,8 @@ async function applyIfChanged(
 
 const UNCHANGED = ok(undefined);
 
-const idOf = (written: Result<KubeObject>): Result<WorkloadId> => (written.ok ? ok(WorkloadId.parse(written.value.metadata.uid)) : written);
+function idOf(written: Result<KubeObject>): Result<WorkloadId> {
+  if (!written.ok) return written;
+  const { name, uid, deletionTimestamp } = written.value.metadata;
+  return deletionTimestamp === undefined ? ok(WorkloadId.parse(uid)) : beingDeleted(name);
+}

@@ -8,7 +8,7 @@ import type { PodListing } from '../../schema/status/cluster-listing.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import { appliedSpec } from './decide/applied-spec.ts';
 import { findAlteredObjects } from './decide/template-drift.ts';
-import { MODELS_TARGET, parseKubeWorkload, type KubeSettings } from './decide/object-names.ts';
+import { MODELS_TARGET, parseKubeWorkload, slotObjectName, type KubeSettings } from './decide/object-names.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
 import { createGpuAllocation, ABORTED, createKubeWriter } from './write-objects.ts';
 import { applyKubeWorkload } from './apply-workload.ts';
@@ -32,8 +32,10 @@ interface KubeRuntimeDeps {
 
 /** While the API server is unreachable, a local copy counts as current for this long. */
 const TRUSTED_FOR_MS = 30_000;
-/** Equal to the requests in flight: each workload is completed before the next, and status updates get through. */
-const APPLIES_AT_ONCE = 16;
+/** Fewer than requests in flight: each workload is completed before the next, and edits and statuses get through. */
+const STARTS_AT_ONCE = 10;
+/** Slots that have been started before have a queue of their own: an edit does not wait for a thousand new slots. */
+const CHANGES_AT_ONCE = 4;
 
 interface KubeRuntime extends Runtime {
   pods(): readonly PodListing[];
@@ -43,7 +45,8 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): KubeRuntime {
   const { api, reflectors, settings, ownerOf, clock } = deps;
   const observer = createKubeObserver();
   const lock = createKeyedLock();
-  const gate = createRequestGate(APPLIES_AT_ONCE);
+  const starts = createRequestGate(STARTS_AT_ONCE);
+  const changes = createRequestGate(CHANGES_AT_ONCE);
   const copies = new Map<ResourceType, Reflector>([
     [DEPLOYMENTS, reflectors.deployments],
     [SERVICES, reflectors.services],
@@ -85,6 +88,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): KubeRuntime {
       const fit = parseKubeWorkload(workload);
       if (!fit.ok) return fit;
       const apply = async () => await applyKubeWorkload(applyDeps, fit.value, signal);
+      const gate = reflectors.services.items().has(slotObjectName(workload.slot)) ? changes : starts;
       return (await gate(signal, async () => await lock(workload.slot, apply))) ?? ABORTED;
     },
     stop: async (id, { graceMs }, signal) => await stopKubeWorkload({ reflectors, writer, podsOf, lock }, id, graceMs, signal),

@@ -3,7 +3,7 @@ import type { Reflector, ResourceType, Transform } from '../client/ports.ts';
 import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES } from '../client/decide/resource-path.ts';
 import { LABELS, MANAGER } from '../../schema/pod/kube-fields.ts';
-import { pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
+import { isServingChange, pruneDeployment, prunePlain, prunePod } from './decide/pod-facts.ts';
 
 export type KubeReflectors = Readonly<Record<'deployments' | 'services' | 'configMaps' | 'pods', Reflector>>;
 
@@ -15,9 +15,15 @@ export function createKubeReflectors(
   whileLeading: (open: () => RefreshableReflector) => Reflector = (open) => open(),
 ): KubeReflectors & ServingReflectors {
   const labelSelector = `${LABELS.managedBy}=${MANAGER},${LABELS.slot}`;
-  // Only pods are urgent: the result of our own writes is known when they are answered.
+  // Requests wait for pods to become ready. The result of our own writes is known when they are answered.
   const open = (type: ResourceType, transform: Transform): RefreshableReflector =>
-    createReflector({ ...options, type, labelSelector, transform, isUrgent: () => type === PODS });
+    createReflector({
+      ...options,
+      type,
+      labelSelector,
+      transform,
+      isUrgent: (before, after) => type === PODS && isServingChange(before, after),
+    });
   return {
     deployments: open(DEPLOYMENTS, pruneDeployment),
     services: whileLeading(() => open(SERVICES, prunePlain)),

@@ -32,9 +32,9 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
       return removed.ok || removed.failure.reason !== 'Conflict' ? removed : ok(undefined);
     });
   return {
-    apply: async (type: ResourceType, manifest: KubeManifest, signal: AbortSignal): Promise<Result<KubeObject>> =>
+    apply: async (type: ResourceType, manifest: KubeManifest, signal: AbortSignal, force = true): Promise<Result<KubeObject>> =>
       await duringTerm(signal, async (writing) => {
-        const applied = await api.apply(type, manifest, { fieldManager: FIELD_MANAGER }, writing);
+        const applied = await api.apply(type, manifest, { fieldManager: FIELD_MANAGER, force }, writing);
         if (applied.ok) copyOf(type)?.noteWritten(applied.value);
         return applied;
       }),

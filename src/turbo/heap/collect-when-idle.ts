@@ -28,12 +28,16 @@ export function collectWhenIdle({ activity, log, checkMs = CHECK_MS }: Collector
       cpuShare: (used.user + used.system) / 1000 / (now - at),
       hadRequests: hadRequests(activity(), now, checkMs),
       heapBytes: heapBytes(),
+      now,
     };
     const next = timeToCollect(state, sample);
     state = next.state;
     if (next.collect) {
+      const before = process.cpuUsage();
       await collect();
-      state = { ...state, leftBytes: heapBytes() };
+      const cost = process.cpuUsage(before);
+      const notBefore = performance.now() + ((cost.user + cost.system) / 1000) * REST_OF_COLLECTING;
+      state = { ...state, leftBytes: heapBytes(), notBefore };
       log.debug(
         { beforeBytes: sample.heapBytes, afterBytes: state.leftBytes, ms: performance.now() - now },
         'Collected garbage while idle',
@@ -69,22 +73,26 @@ export interface IdleSample {
   readonly cpuShare: number;
   readonly hadRequests: boolean;
   readonly heapBytes: number;
+  /** Monotonic milliseconds. */
+  readonly now: number;
 }
 
-type IdleState = Readonly<{ idleChecks: number; leftBytes: number | undefined }>;
+type IdleState = Readonly<{ idleChecks: number; leftBytes: number | undefined; notBefore: number }>;
 
-export const NEVER_COLLECTED: IdleState = { idleChecks: 0, leftBytes: undefined };
+export const NEVER_COLLECTED: IdleState = { idleChecks: 0, leftBytes: undefined, notBefore: 0 };
 
 /** Watches, reports and probes of 2,000 slots take 8 to 10 percent. */
 const IDLE_CPU_SHARE = 0.15;
 const IDLE_CHECKS = 2;
 /** A collection takes 10 to 200 ms, so it must free a noticeable amount. */
 const WORTHWHILE_GROWTH = 1.2;
+/** With 2,000 slots a collection takes a second of CPU, which at this pace is half a percent of a core. */
+const REST_OF_COLLECTING = 200;
 
-export function timeToCollect(state: IdleState, { cpuShare, hadRequests: busy, heapBytes }: IdleSample) {
+export function timeToCollect(state: IdleState, { cpuShare, hadRequests: busy, heapBytes, now }: IdleSample) {
   const idleChecks = busy || cpuShare > IDLE_CPU_SHARE ? 0 : state.idleChecks + 1;
   const grown = state.leftBytes === undefined || heapBytes > state.leftBytes * WORTHWHILE_GROWTH;
-  return { collect: idleChecks >= IDLE_CHECKS && grown, state: { ...state, idleChecks } };
+  return { collect: idleChecks >= IDLE_CHECKS && grown && now >= state.notBefore, state: { ...state, idleChecks } };
 }
 
 export function hadRequests({ workloads, demand }: ReturnType<Traffic['read']>, now: number, withinMs: number): boolean {

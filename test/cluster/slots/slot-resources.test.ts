@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { DesiredState } from '../../../src/reconciler/ports.ts';
-import { createSlotResources, type SlotResources } from '../../../src/cluster/slots/slot-resources.ts';
+import { createSlotResources, createSlotUrgency, type SlotResources } from '../../../src/cluster/slots/slot-resources.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { formatProblem } from '../../../src/schema/slot/spec-problem.ts';
 import { createInMemoryKube, type MemoryKube } from '../../support/kube/in-memory-kube.ts';
@@ -265,4 +265,20 @@ describe('createSlotResources()', () => {
       process.stderr.write(`first ${first.ms.toFixed(1)} ms, then ${medianMs.toFixed(3)} ms\n`);
     expect(medianMs).toBeLessThan(first.ms / 10);
   });
+});
+
+test('each edit wakes the loop at once, and of new slots that come together only the first', () => {
+  let now = 0;
+  const isUrgent = createSlotUrgency(() => now);
+  const slotSpec = (name: string, generation = 1) => ({ apiVersion: 'v1', kind: 'SlotSpec', metadata: { name, generation } });
+  const created = Array.from({ length: 500 }, (_, index) => {
+    now += 20;
+    return isUrgent(undefined, slotSpec(`new-${index}`));
+  });
+  expect(created.filter((urgent) => urgent)).toHaveLength(1);
+  expect(created[0]).toBe(true);
+  expect(isUrgent(slotSpec('edited'), slotSpec('edited', 2))).toBe(true);
+  expect(isUrgent(slotSpec('edited', 2), slotSpec('edited', 2))).toBe(false);
+  now += 2000;
+  expect(isUrgent(undefined, slotSpec('alone'))).toBe(true);
 });

@@ -41,3 +41,24 @@ test('Writes of statuses are reported with their results, and counted while they
   expect(sink.waitingCount()).toBe(0);
   running.abort();
 });
+
+test('A start that takes a second and four steps is written at its beginning and at its end only', async () => {
+  const kube = createInMemoryKube();
+  const sink = createStatusResources({ ...kube, generationOf: () => undefined, lastGoodOf: () => undefined });
+  const running = new AbortController();
+  sink.start(running.signal);
+  const [name] = NAMES;
+  if (name === undefined) throw new Error('There is no slot');
+  kube.apply(name, { model: { default: 'a.gguf' } });
+  const report = (changes: Partial<SlotStatus> = {}): void =>
+    sink.write({ at: kube.clock.now(), statuses: [slotStatus({ ...changes, name })], refused: new Map(), entries: [] });
+  for (const state of ['offline', 'starting', 'pulling', 'warming'] as const) {
+    report({ ...WARMING, state });
+    await kube.clock.advance(250);
+  }
+  report();
+  await kube.clock.advance(20);
+  expect(kube.find('SlotSpec', name)?.['status']).toMatchObject({ state: 'ready' });
+  expect(kube.requests).toHaveLength(2);
+  running.abort();
+});

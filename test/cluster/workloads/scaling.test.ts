@@ -38,6 +38,20 @@ describe('apply() of the kube runtime', () => {
     expect(scaled === undefined ? undefined : world.runtime.traits.inPlace?.isOutdated(wanted, scaled)).toBe(false);
   });
 
+  test('scales a slot before the hundred new ones that wait for their turn', async () => {
+    await start();
+    await world.apply(WORKLOAD);
+    world.fake.faults.delay({ verb: 'patch' }, 5);
+    const others = Array.from({ length: 100 }, (_, index) => world.apply(kubeWorkload({ slot: `other-${index}` })));
+    await eventually('some of them', async () => (world.fake.objects(DEPLOYMENTS, 'default').length > 5 ? true : undefined));
+    world.fake.faults.clearLog();
+    await world.apply(withCluster({ replicas: 3 }));
+    const before = world.fake.faults.requests.filter(({ verb, resource }) => verb === 'patch' && resource === 'deployments');
+    expect(before.length).toBeLessThan(30);
+    expect(world.deployment()).toMatchObject({ spec: { replicas: 3 } });
+    await Promise.all(others);
+  });
+
   test('starts, scales and repairs a workload whose arguments are longer than all annotations of an object may be', async () => {
     await start();
     const args = Array.from({ length: 90 }, (_, index) => `${index}`.padEnd(4000, 'x'));

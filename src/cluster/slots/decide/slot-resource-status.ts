@@ -76,7 +76,11 @@ export const isSameStatus = (next: SlotResourceStatus, present: SlotResourceStat
 export const isUrgent = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
   present === undefined || !isSameValue(urgentPart(next), urgentPart(present));
 
-export const isTransitional = (next: SlotResourceStatus): boolean => conditionOf(next, 'Reconciling')?.status === 'True';
+export const isTransitional = (next: SlotResourceStatus | undefined): boolean => conditionOf(next, 'Reconciling')?.status === 'True';
+
+/** Whether a start goes on that the status already shows. */
+export const isFurtherStep = (next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean =>
+  present?.observedGeneration === next.observedGeneration && isTransitional(next) && isTransitional(present);
 
 /** Whether a slot that was ready is being started again, although its spec did not change. */
 export function isSetback(next: SlotResourceStatus, present: SlotResourceStatus | undefined): boolean {

@@ -186,6 +186,14 @@ const portIn = (containers: readonly z.output<typeof Container>[]): number | und
 
 export const isTerminating = (pod: PodFacts): boolean => pod.metadata.deletionTimestamp !== undefined;
 export const isReady = (pod: PodFacts): boolean => pod.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+/** Whether a pod begins or ceases to answer requests. */
+export function isServingChange(before: KubeObject | undefined, after: KubeObject): boolean {
+  const [first, last] = [before, after].map((object) => {
+    const pod = object && parsePod(object);
+    return pod !== undefined && isReady(pod) && !isTerminating(pod);
+  });
+  return first !== last;
+}
 /** Whether a terminating pod has no running container. The kubelet may take another half minute to delete it. */
 export const hasEnded = (pod: PodFacts): boolean => {
   const { containerStatuses, initContainerStatuses } = pod.status;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
+import { isServingChange, parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { isCrashed } from '../../../../src/cluster/workloads/decide/kubelet-restarts.ts';
 import { derivePhase, observeOrphanedPods } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
@@ -156,4 +156,17 @@ test('pods without their Deployment are stopping, unless all are over or nobody 
   expect(orphaned()).toBeUndefined();
   expect(orphaned(...pods({ ready: false, status: { phase: 'Failed', reason: 'Evicted' } }))).toBeUndefined();
   expect(orphaned({ ...running, metadata: { ...running.metadata, labels: {} } })).toBeUndefined();
+});
+
+test.each<[string, PodChoice | undefined, PodChoice, boolean]>([
+  ['a new pod', undefined, { ready: false }, false],
+  ['a pod that pulls its image', { ready: false, status: { phase: 'Pending' } }, { ready: false }, false],
+  ['a pod that becomes ready', { ready: false }, {}, true],
+  ['a ready pod of a list', undefined, {}, true],
+  ['a ready pod with another message', {}, { status: { message: 'evicted soon' } }, false],
+  ['a pod that fails its probe', {}, { ready: false }, true],
+  ['a ready pod that is deleted', {}, { deleting: true }, true],
+  ['a pod that ends', { deleting: true }, { deleting: true, ready: false }, false],
+])('%s: whether the loop is woken at once', (_case, before, after, expected) => {
+  expect(isServingChange(before && podOf(WORKLOAD, before), podOf(WORKLOAD, after))).toBe(expected);
 });

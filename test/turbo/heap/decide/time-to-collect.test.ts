@@ -3,7 +3,7 @@ import { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import { hadRequests, NEVER_COLLECTED, timeToCollect, type IdleSample } from '../../../../src/turbo/heap/collect-when-idle.ts';
 
 const MB = 1_000_000;
-const IDLE: IdleSample = { cpuShare: 0.01, hadRequests: false, heapBytes: 100 * MB };
+const IDLE: IdleSample = { cpuShare: 0.01, hadRequests: false, heapBytes: 100 * MB, now: 1_000_000 };
 const collects = (samples: readonly Partial<IdleSample>[], leftBytes?: number): readonly boolean[] => {
   let state = { ...NEVER_COLLECTED, leftBytes };
   return samples.map((sample) => {
@@ -23,6 +23,13 @@ describe('timeToCollect()', () => {
     ['the heap grows much while idle', [{}, {}, { heapBytes: 130 * MB }], 100 * MB, [false, false, true]],
   ])('%s', (_case, samples, leftBytes, expected) => {
     expect(collects(samples, leftBytes)).toEqual(expected);
+  });
+
+  test('an expensive collection is not repeated before its pause is over, however much the heap grows', () => {
+    const state = { idleChecks: 5, leftBytes: 100 * MB, notBefore: IDLE.now + 100_000 };
+    const grown = { ...IDLE, heapBytes: 200 * MB };
+    const at = (now: number) => timeToCollect(state, { ...grown, now }).collect;
+    expect([at(IDLE.now + 99_000), at(IDLE.now + 100_000)]).toEqual([false, true]);
   });
 });
 
