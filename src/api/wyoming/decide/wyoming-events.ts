@@ -1,6 +1,7 @@
 /**
  * The Wyoming protocol, with which Home Assistant talks to speech services. Its events are a line of JSON, maybe more
- * JSON, maybe bytes; `info` describes what the slots offer. https://github.com/OHF-Voice/wyoming (README, read in November 2026). Pure.
+ * JSON, maybe bytes; `info` describes what the slots offer. Pure.
+ * https://github.com/OHF-Voice/wyoming (README, read in November 2026)
  */
 import { z } from 'zod';
 import { DEFAULT_SLOT_OF_CAPABILITY } from '../../../gateway/route/decide/inference-paths.ts';
