@@ -21,7 +21,6 @@ import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import { rulesAt } from './slot-rules.ts';
-import { WARM_TIME } from './warm-times.ts';
 import type { KeyStyle } from '../words/key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
 
@@ -40,6 +39,10 @@ const Model = z
 
 /** What a slot has that says nothing about its times. */
 export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
+
+/** Days, of which all are meant where none is written, and two times; the second one may be `24:00`. */
+export const WARM_TIME =
+  /^((Mon|Tue|Wed|Thu|Fri|Sat|Sun)(-(Mon|Tue|Wed|Thu|Fri|Sat|Sun))?(,(Mon|Tue|Wed|Thu|Fri|Sat|Sun)(-(Mon|Tue|Wed|Thu|Fri|Sat|Sun))?)* )?([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/;
 
 const Lifecycle = z.strictObject({
   idleTimeout: z

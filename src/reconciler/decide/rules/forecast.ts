@@ -10,7 +10,6 @@
  * nor on later ones if no request came on that day, until one comes: a holiday costs one load. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
-import { DAYS } from '../../../schema/slot/warm-times.ts';
 import {
   KEPT_DAYS,
   KEPT_OUTCOMES,
@@ -137,7 +136,8 @@ function whyExpected(days: RequestHistory['days'], { date, step }: LocalTime): s
 }
 
 const NAMES = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
-const isWeekend = (day: number): boolean => DAYS[day] === 'Sat' || DAYS[day] === 'Sun';
+/** Sunday is 0. */
+const isWeekend = (day: number): boolean => day % 6 === 0;
 const weekdayOf = (date: string): number => new Date(`${date}T00:00:00Z`).getUTCDay();
 const dateBefore = (date: string, days: number): string =>
   new Date(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS).toISOString().slice(0, 10);
