@@ -132,10 +132,11 @@ function promptsOf(variable: string, directory: string, { modelsTarget }: Runtim
 /** The workload where its prompts cannot be kept: with a directory that is not there, a server does not start. */
 export function withoutPrompts(workload: Workload): Workload {
   const { [PROMPTS]: variable, ...env } = workload.env;
+  if (variable === undefined) return workload;
   return { ...workload, env: omit(env, variable), mounts: workload.mounts.filter((mount) => !isOfPrompts(mount)) };
 }
 
-const omit = (env: Readonly<Record<string, string>>, variable: string | undefined): Readonly<Record<string, string>> =>
+const omit = (env: Readonly<Record<string, string>>, variable: string): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(env).filter(([name]) => name !== variable));
 
 /** The size of the model is not known, and the slot reserves no memory. */

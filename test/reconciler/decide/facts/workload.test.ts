@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { freePort, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
+import { freePort, withoutPrompts, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
 import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
@@ -23,6 +23,12 @@ describe('a template', () => {
       { resources: { memory: '1Gi' } },
     ];
     expect(new Set(changes.map((change) => revision(change))).size).toBe(changes.length);
+  });
+
+  test('is applied as it is where it keeps no prompts', () => {
+    const { slot, template } = factsOf({});
+    const workload = workloadOf(slot, template, 18_080, new Set());
+    expect(withoutPrompts(workload)).toBe(workload);
   });
 
   test('keeps its revision when only what the controller uses changes', () => {
