@@ -1,6 +1,6 @@
 /**
  * Links to cached images that work without a credential for an hour, because `data[0].url` is fetched by programs that
- * have none: browsers, chat pages, `curl`. Only for authentication; without it, every link works (ADR 0139).
+ * have none: browsers, chat pages, `curl`. Only for authentication; without it, every link works (ADR 0137).
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 

@@ -3,11 +3,14 @@
  * `registry.ts`.
  */
 import type { Result } from '../schema/words/failure.ts';
-import type { Machine, ProgramBackends } from '../schema/status/hardware.ts';
+import type { Machine } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
+import type { HostProgram, ProgramHost } from './program.ts';
 import type { Translate } from './translation.ts';
+
+export type { HostProgram, ProgramHost };
 
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
 export type ModelContents = Readonly<Record<string, unknown>>;
@@ -212,28 +215,6 @@ export interface PromptCache {
 type PromptMove = Pick<Parameters<ProbeIo['request']>[1], 'timeoutMs'> &
   Readonly<{ direction: 'save' | 'restore'; place: number; file: string }>;
 type PromptMoved = { readonly ok: true; readonly tokens: number } | { readonly ok: false; readonly problem: string };
-
-export interface ProgramHost {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** State directory of the service. A provider may create one directory of its own in it. */
-  readonly stateDir: string;
-  readonly onProgress: (message: string) => void;
-}
-
-export interface HostProgram {
-  /** Returns its path and first arguments. May install it. Fails with `ProgramMissing`, which says what to install. */
-  resolve(signal: AbortSignal): Promise<Result<readonly [string, ...string[]]>>;
-  /** Fails as `resolve` would. */
-  describe(): Promise<
-    Result<{
-      readonly name: string;
-      /** Installation that `resolve` would do first, as a clause. */
-      readonly installs?: string;
-    }>
-  >;
-  /** Returns the program's backends; undefined: unknown. `devices` changes with the devices of the machine. */
-  reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
-}
 
 /** Model of a program or its toolbox image: named there, without a file in the store. */
 export interface OwnModel extends Pick<Sized, 'id' | 'sizeBytes' | 'family'> {

@@ -9,7 +9,17 @@ import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { Log } from '../platform/log.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
 import type { BoardView } from '../reconciler/board.ts';
-import type { DesiredState, HostProbe, ModelStore, PromptStore, Runtime, SlotSource, StatusSink, Traffic, Wake } from '../reconciler/ports.ts';
+import type {
+  DesiredState,
+  HostProbe,
+  ModelStore,
+  PromptStore,
+  Runtime,
+  SlotSource,
+  StatusSink,
+  Traffic,
+  Wake,
+} from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';

@@ -26,8 +26,9 @@ test('no two files share a name, except for ports.ts', () => {
   ).toEqual(['ports.ts']);
 });
 
-test('at most 500 files, and at most 20 of them under 30 lines', () => {
+/** A feature may bring files. What must not come back is several files for one thought. */
+test('at most 530 files, and at most 20 of them under 30 lines', () => {
   const small = [...sources].filter(([, text]) => text.split('\n').length - 1 < 30).map(([path]) => path);
-  expect(sources.size).toBeLessThanOrEqual(500);
+  expect(sources.size).toBeLessThanOrEqual(530);
   expect(small.length).toBeLessThanOrEqual(20);
 });

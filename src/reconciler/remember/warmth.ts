@@ -1,7 +1,7 @@
 /**
  * What is known between passes of when slots are needed: `track` learns from a pass, `facts` says which slots are to be
  * loaded ahead of requests now. A schedule and a history are in wall time, which is translated here into facts of a
- * plan (ADR 0140). What is decided is in `rules/warm-schedule.ts` and `rules/forecast.ts`.
+ * plan (ADR 0138). What is decided is in `rules/warm-schedule.ts` and `rules/forecast.ts`.
  */
 import type { Finding } from '../../schema/words/failure.ts';
 import { reuse } from '../../schema/words/same-value.ts';

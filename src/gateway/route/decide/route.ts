@@ -74,7 +74,7 @@ export function route(capability: Capability, path: string, asked: string | unde
 
 /**
  * The specification pins images to `img`: a name that is not one of another image slot means it, such as "dall-e-3" or
- * that of a chat model (ADR 0138). Undefined: the default slot.
+ * that of a chat model (ADR 0136). Undefined: the default slot.
  */
 function nameMeant(capability: Capability, model: string | undefined, { names, slots, refused }: RoutedView): string | undefined {
   if (capability !== 'image' || model === undefined) return model;
