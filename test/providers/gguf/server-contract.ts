@@ -201,14 +201,12 @@ export function serverContract(kind: ServerKind): void {
     const chat = (part: object) => ({ messages: [{ role: 'user', content: [text, part] }] });
     const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
     const image = chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } });
-    const seen = { type: 'input_image', image_url: `data:image/png;base64,${pixel}` };
     const sound = chat({ type: 'input_audio', input_audio: { data: 'UklGRiQAAABXQVZF', format: 'wav' } });
     const long = 'word '.repeat(20_000);
     const cases: readonly (readonly [string, RunningServer, string, object, RegExp])[] = [
       ['an image', fox, '/v1/chat/completions', image, /^model\.(?:no_vision|unsupported)$/],
       ['a recording', fox, '/v1/chat/completions', sound, /^model\.(?:no_audio|unsupported)$/],
       ['a video', fox, '/v1/chat/completions', chat({ type: 'video_url', video_url: { url: 'data:,' } }), /^model\.unsupported$/],
-      ['an image of the Responses API', fox, '/v1/responses', { input: [{ role: 'user', content: [seen] }] }, /^model\./],
       ['a long chat', fox, '/v1/chat/completions', { messages: [{ role: 'user', content: long }] }, /^context_length_exceeded$/],
       ['a long prompt', fox, '/v1/completions', { prompt: long }, /^context_length_exceeded$/],
       ['a long text', embed, '/v1/embeddings', { input: long }, /^context_length_exceeded$/],
