@@ -1,4 +1,4 @@
-/** The program of a provider on a machine without containers: how it is found, installed, and what it can compute with. */
+/** The program of a provider on a machine without containers: how it is found, and what it can compute with. */
 import type { ProgramBackends } from '../schema/status/hardware.ts';
 import type { Result } from '../schema/words/failure.ts';
 

@@ -2,7 +2,6 @@
  * The provider contract. A provider has no state and starts nothing itself. A new one is a folder here and a line in
  * `registry.ts`.
  */
-import type { Result } from '../schema/words/failure.ts';
 import type { Machine } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
