@@ -1,20 +1,26 @@
 /**
- * What a conversation costs after a swap to another model and back: the real llama-server as a process, with a generated model and a prompt of about 4,000 tokens, with prompts
- * kept and not. Both take turns. The time to the first token begins when the slot is ready again. Needs llama-server on the PATH.
+ * What a long conversation costs on a server that has just started: the real llama-server, started as the provider would, with a generated model and a prompt of about 4,000
+ * tokens. Its prompts are saved before it ends, and the next server gets them back, or computes them again; both take turns. Needs llama-server on the PATH, as the files must
+ * be readable from here.
  */
-import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { encodeDemoModel } from '../toolboxes/demo/demo-models.ts';
+import { createProbeIo } from '../src/platform/probe-io.ts';
 import { findProgram } from '../src/providers/host-program.ts';
+import { promptCache } from '../src/providers/gguf/prompt-cache.ts';
+import { createModelReader } from '../src/models/read-model.ts';
+import { gguf } from '../src/providers/gguf/gguf.ts';
+import { ModelId, SlotName } from '../src/schema/words/names.ts';
+import { parseSlot } from '../src/schema/slot/slot-spec.ts';
+import { startLlamaServer, type LlamaServer } from './llama-server.ts';
 import { writeLargeModel } from './large-model.ts';
 import { denseModel } from './large-shapes.ts';
-import { atMost, median, type Row } from './measure.ts';
-import { startServiceProcess, type ServiceProcess } from './service-process.ts';
-import { waitUntil } from './wait-until.ts';
+import { atMost, median, note, type Row } from './measure.ts';
 
 const ROUNDS = Number(process.env['SVC_BENCH_ROUNDS'] ?? 3);
-const WITHIN_MS = 120_000;
+const MOVE_MS = 60_000;
+const NAME = SlotName.parse('primary');
 const MODEL = denseModel({
   layers: 8,
   width: 1024,
@@ -26,107 +32,86 @@ const MODEL = denseModel({
   context: 16_384,
   format: 'q8_0',
 });
-/** Digits are tokens of their own in the generated vocabulary. */
-const PROMPT = Array.from({ length: 3950 }, (_, index) => index % 10).join('');
+const FIRST_TOKEN = 300;
+const PROMPT = Array.from({ length: 4000 }, (_, index) => FIRST_TOKEN + (index % 3500));
+const TITLE = 'first token of 4,000, prompts restored against computed again';
 
 interface Round {
   readonly firstTokenMs: number;
-  readonly readyMs: number;
   readonly computed: number;
+  readonly text: string;
 }
 
 export async function measureSwap(): Promise<readonly Row[]> {
-  const title = 'first token after a swap back, prompts kept against computed again';
-  if ((await findProgram('llama-server', process.env['PATH'])) === undefined)
-    return [atMost(title, 'needs llama-server', { limit: 0.1, unit: '×' })];
-  const dir = await mkdtemp(path.join(tmpdir(), 'svc-bench-swap-'));
-  const modelsDir = path.join(dir, 'models');
-  await mkdir(path.join(dir, 'config/slots'), { recursive: true });
-  await mkdir(modelsDir);
-  await writeLargeModel(path.join(modelsDir, 'large.gguf'), MODEL);
-  await writeFile(path.join(modelsDir, 'other.gguf'), encodeDemoModel('demo-owl'));
-  const service = await startServiceProcess({
-    dir,
-    startMs: 60_000,
-    env: {
-      SVC_RUNTIME: 'process',
-      SVC_ON_EXIT: 'stop',
-      SVC_LOG_LEVEL: 'error',
-      SVC_CONFIG_DIR: path.join(dir, 'config'),
-      SVC_STATE_DIR: path.join(dir, 'state'),
-      SVC_MODELS_DIR: modelsDir,
-    },
-  });
+  if ((await findProgram(gguf.program, process.env['PATH'])) === undefined)
+    return [atMost(TITLE, 'needs llama-server', { limit: 0.1, unit: '×' })];
+  const directory = await mkdtemp(path.join(tmpdir(), 'svc-bench-swap-'));
   try {
-    const rounds: Record<'kept' | 'computed', Round[]> = { kept: [], computed: [] };
+    const bytes = await writeLargeModel(path.join(directory, 'large.gguf'), MODEL);
+    const rounds: Record<'restored' | 'computed', Round[]> = { restored: [], computed: [] };
+    const moves: Record<'save' | 'restore', number[]> = { save: [], restore: [] };
     for (let round = 0; round < ROUNDS; round += 1) {
-      rounds.kept.push(await swapAndBack(service, dir, true));
-      rounds.computed.push(await swapAndBack(service, dir, false));
+      const first = await start(directory);
+      await ask(first);
+      moves.save.push(await move(first, 'save'));
+      await first.stop();
+      for (const which of ['restored', 'computed'] as const) {
+        const next = await start(directory);
+        if (which === 'restored') moves.restore.push(await move(next, 'restore'));
+        rounds[which].push(await ask(next));
+        await next.stop();
+      }
     }
-    const of = (which: keyof typeof rounds, what: keyof Round): number => median(rounds[which].map((each) => each[what]));
+    const of = (which: keyof typeof rounds, what: 'firstTokenMs' | 'computed'): number => median(rounds[which].map((each) => each[what]));
+    const texts = new Set([...rounds.restored, ...rounds.computed].map(({ text }) => text));
     return [
-      atMost(title, of('kept', 'firstTokenMs') / of('computed', 'firstTokenMs'), { limit: 0.1, unit: '×' }),
-      atMost('first token after a swap back, prompts kept', of('kept', 'firstTokenMs'), { limit: 300, unit: 'ms' }),
-      atMost('ready after a swap back, prompts kept against not', of('kept', 'readyMs') / of('computed', 'readyMs'), {
-        limit: 1.5,
-        unit: '×',
-      }),
-      atMost('tokens computed of the prompt, prompts kept', of('kept', 'computed'), { limit: 100, unit: 'tokens' }),
+      atMost(TITLE, of('restored', 'firstTokenMs') / of('computed', 'firstTokenMs'), { limit: 0.1, unit: '×' }),
+      atMost('first token of 4,000, prompts restored', of('restored', 'firstTokenMs'), { limit: 300, unit: 'ms', digits: 0 }),
+      atMost('tokens computed, prompts restored', of('restored', 'computed'), { limit: 1, unit: 'tokens', digits: 0 }),
+      atMost('different answers at temperature 0', texts.size, { limit: 1, unit: 'answers', digits: 0 }),
+      note('first token of 4,000, computed again', `${of('computed', 'firstTokenMs').toFixed(0)} ms`),
+      note('time to save, and to restore', `${median(moves.save).toFixed(0)} ms, ${median(moves.restore).toFixed(0)} ms`),
+      note('size of the model', `${Math.round(bytes / 1e6)} MB`),
     ];
   } finally {
-    await service.stop();
+    await rm(directory, { recursive: true, force: true });
   }
 }
 
-async function swapAndBack(service: ServiceProcess, dir: string, keeps: boolean): Promise<Round> {
-  await serve(service, dir, 'large.gguf', keeps);
-  await ask(service);
-  await serve(service, dir, 'other.gguf', keeps);
-  const readyMs = await serve(service, dir, 'large.gguf', keeps);
-  return { readyMs, ...(await ask(service)) };
+async function start(directory: string): Promise<LlamaServer> {
+  const args = ['--slot-save-path', directory, '--ctx-size', '8192', '--parallel', '1'];
+  const parsed = parseSlot(NAME, { provider: 'gguf', backend: 'cpu', model: { default: 'large.gguf', args } });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const read = await createModelReader(directory, [gguf.models]).read(ModelId.parse('large.gguf'), 'large.gguf');
+  if (read.kind !== 'present') throw new Error(JSON.stringify(read));
+  return startLlamaServer({ name: NAME, spec: parsed.spec, model: read.facts, directory });
 }
 
-/** Returns how long the swap took. */
-async function serve({ url }: ServiceProcess, dir: string, model: string, keeps: boolean): Promise<number> {
-  const file = path.join(dir, 'config/slots/primary.toml');
-  const lifecycle = `lifecycle = { swap = "drain", keep_prompts = ${keeps} }`;
-  await writeFile(
-    `${file}.new`,
-    `backend = "cpu"\n${lifecycle}\n[model]\ndefault = "${model}"\nargs = ["--ctx-size", "8192", "--parallel", "1"]\n`,
-  );
+/** Returns how long it took, in milliseconds. */
+async function move({ url }: LlamaServer, direction: 'save' | 'restore'): Promise<number> {
+  const { hostname: host, port } = new URL(url);
   const from = performance.now();
-  await rename(`${file}.new`, file);
-  let seen = '';
-  const isUp = async (): Promise<boolean> => {
-    seen = await (await fetch(`${url}/api/slots/primary`)).text();
-    const { status } = JSON.parse(seen);
-    return (
-      status?.model === model &&
-      status.conditions.some((each: { type: string; status: string }) => each.type === 'UpToDate' && each.status === 'True')
-    );
-  };
-  await waitUntil(async () => isUp().catch(() => false), {
-    withinMs: WITHIN_MS,
-    everyMs: 5,
-    failure: () => `The slot does not serve "${model}": ${seen}`,
-  });
+  const what = { direction, place: 0, file: 'conversation.prompt', timeoutMs: MOVE_MS };
+  const moved = await promptCache.move({ host, port: Number(port) }, createProbeIo(), what, AbortSignal.timeout(MOVE_MS));
+  if (!moved.ok) throw new Error(`Not ${direction}d: ${moved.problem}`);
   return performance.now() - from;
 }
 
-async function ask({ url }: ServiceProcess): Promise<Omit<Round, 'readyMs'>> {
+async function ask({ url }: LlamaServer): Promise<Round> {
   const from = performance.now();
-  const answer = await fetch(`${url}/v1/completions`, {
+  const answer = await fetch(`${url}/completion`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'primary', prompt: PROMPT, max_tokens: 2, temperature: 0, stream: true }),
+    body: JSON.stringify({ prompt: PROMPT, n_predict: 4, temperature: 0, stream: true, return_tokens: true }),
   });
   let text = '';
   let firstTokenMs: number | undefined;
   for await (const chunk of answer.body ?? []) {
     text += Buffer.from(chunk).toString();
-    if (/"text":"./.test(text)) firstTokenMs ??= performance.now() - from;
+    firstTokenMs ??= performance.now() - from;
   }
   const computed = /"prompt_n":(\d+)/.exec(text)?.[1];
   if (firstTokenMs === undefined || computed === undefined) throw new Error(`An unexpected answer: ${text.slice(0, 500)}`);
-  return { firstTokenMs, computed: Number(computed) };
+  const tokens = [...text.matchAll(/"tokens":\[([\d,]*)\]/g)].map(([, list]) => list).join(' ');
+  return { firstTokenMs, computed: Number(computed), text: tokens };
 }
