@@ -217,6 +217,15 @@ describeWithCluster('The chart’s service account', () => {
     await createSlot('misplaced', { hostPath: '/etc/hostname' });
     await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
+    // Somebody else's Deployment, which is looked at before it is left alone.
+    const labels = { app: 'other' };
+    const pod = { containers: [{ name: 'other', image: 'localhost/pause:3.2' }] };
+    const spec = { replicas: 0, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } };
+    const foreign = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'svc-slot-taken' }, spec };
+    await inNamespace(['create', '--filename', '-'], JSON.stringify(foreign));
+    await createSlot('taken', {});
+    await until('the foreign Deployment to be looked at', isUsed('get apps/deployments'));
+    await change('DELETE', '/api/slots/taken');
     // A server that exits immediately each time.
     const hopeless = { default: 'demo-fox', args: ['--threads', 'many'] };
     await change('PUT', '/api/slots/crashing', { provider: 'gguf', backend: 'cpu', model: hopeless });

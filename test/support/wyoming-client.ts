@@ -34,7 +34,8 @@ export async function connectWyoming(port: number): Promise<WyomingClient> {
     changed = Promise.withResolvers();
   });
   socket.on('error', () => undefined);
-  const ended = once(socket, 'close');
+  // A connection that is refused may end with a reset.
+  const ended = new Promise((resolve) => socket.once('close', resolve));
   await once(socket, 'connect');
   let open = true;
   void ended.then(() => {
