@@ -169,7 +169,16 @@ describeWithPodman('Toolbox images', () => {
     );
     expect(entries.map(({ message }) => message).join('\n')).toContain(reference);
     await service.remove(box);
-    await podman('rmi', '--force', reference);
+    // Podman finds the container of the slot, and may miss it a moment later.
+    await eventually(
+      'the image is gone',
+      async () =>
+        podman('rmi', '--force', reference).then(
+          () => true,
+          () => false,
+        ),
+      30_000,
+    );
     const pulled = await toolbox('pull', 'gguf');
     expect([pulled.code, pulled.out + pulled.err]).toEqual([0, expect.stringContaining('Copying blob')]);
     expect((await toolbox('verify')).out).toMatch(/^gguf +cpu .* verified$/m);

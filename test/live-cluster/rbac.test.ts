@@ -218,9 +218,8 @@ describeWithCluster('The chart’s service account', () => {
     await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
     // Somebody else's Deployment, which is looked at before it is left alone.
-    const labels = { app: 'other' };
-    const pod = { containers: [{ name: 'other', image: 'localhost/pause:3.2' }] };
-    const spec = { replicas: 0, selector: { matchLabels: labels }, template: { metadata: { labels }, spec: pod } };
+    const template = { metadata: { labels: { app: 'other' } }, spec: { containers: [{ name: 'other', image: 'localhost/pause:3.2' }] } };
+    const spec = { replicas: 0, selector: { matchLabels: template.metadata.labels }, template };
     const foreign = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'svc-slot-taken' }, spec };
     await inNamespace(['create', '--filename', '-'], JSON.stringify(foreign));
     await createSlot('taken', {});
