@@ -6,7 +6,7 @@ import type { Machine } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
-import type { HostProgram, ProgramHost } from './program.ts';
+import type { HostProgram, ProgramHost } from './provider-program.ts';
 import type { Translate } from './translation.ts';
 
 export type { HostProgram, ProgramHost };

@@ -49,6 +49,8 @@ const LOG_TAIL_LINES = 20;
 const LOG_TAIL_WITHIN_MS = 2000;
 /** A server that takes longer is stopped without: others may wait for its memory. */
 const SAVE_BUDGET_MS = 5000;
+/** Between two saves of a server that goes on: each turn of a conversation would write all of it again. */
+const SAVE_PAUSE_MS = 60_000;
 const RESTORE_BUDGET_MS = 10_000;
 
 export function createExecutor(deps: ExecuteDeps) {
@@ -154,6 +156,7 @@ async function apply(
 
 async function probe(deps: OwnDeps, args: ActionArgs['probe'], signal: AbortSignal): Promise<Outcome> {
   const { clock, tracker } = deps;
+  await saved(deps, args, SAVE_PAUSE_MS, signal);
   const until = clock.now() + args.patienceMs;
   for (;;) {
     const answer = await deps.inTurn(signal, async () => await askServers(deps, args, signal));
@@ -213,13 +216,24 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   if (signal.aborted) return NONE;
   // Requests have entered after they were counted: the next pass lets them finish.
   if (!isAsPlanned && !args.abort && failure === undefined) return NONE;
-  if (args.saves !== undefined) moved(deps, slot, await deps.prompts?.save(args.saves, SAVE_BUDGET_MS, signal));
+  await saved(deps, args, 0, signal);
   if (signal.aborted) return NONE;
   const result = await runtime.stop(workload, { graceMs: args.graceMs }, signal);
   if (result.ok) return DONE;
   if (signal.aborted) return NONE;
   tracker.histories.stopFailed(workload, result.failure.message, clock.now());
   return { kind: 'failed', failure: result.failure };
+}
+
+async function saved(
+  deps: ExecuteDeps,
+  { slot, saves }: Pick<ActionArgs['stop'], 'slot' | 'saves'>,
+  pauseMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (saves === undefined) return;
+  const { usedAt } = saves;
+  moved(deps, slot, await deps.prompts?.save(saves, { budgetMs: SAVE_BUDGET_MS, usedAt, pauseMs }, signal));
 }
 
 function moved({ tracker }: ExecuteDeps, slot: SlotName, report: PromptReport | undefined): void {

@@ -13,6 +13,9 @@ export interface PromptServer {
   readonly modelFiles: string;
 }
 
+/** `usedAt`: when the last request ended, in monotonic milliseconds. `pauseMs`: default 0. */
+export type SaveOptions = Readonly<{ budgetMs: number; usedAt: number; pauseMs?: number }>;
+
 /** What became of the prompts of a server. */
 export interface PromptReport {
   readonly direction: 'save' | 'restore';
@@ -32,8 +35,11 @@ export interface PromptStore {
   readonly root: string;
   /** Makes the directory of a slot. Returns why that is not possible. */
   prepare(slot: SlotName): Promise<string | undefined>;
-  /** Undefined where there was nothing to keep. */
-  save(server: PromptServer, budgetMs: number, signal: AbortSignal): Promise<PromptReport | undefined>;
+  /**
+   * Undefined where there was nothing to keep: nothing has used the server since the last time, or that was less than
+   * `pauseMs` ago.
+   */
+  save(server: PromptServer, when: SaveOptions, signal: AbortSignal): Promise<PromptReport | undefined>;
   /** Each file is offered once. Undefined where there was nothing to restore. */
   restore(server: PromptServer, budgetMs: number, signal: AbortSignal): Promise<PromptReport | undefined>;
   /** Deletes what belongs to other slots. */

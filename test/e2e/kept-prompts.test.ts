@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
-import { isAnswering, startService, type Service } from '../support/service.ts';
+import { isAnswering, pause, startService, type Service } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
 const RUNTIMES = {
@@ -62,6 +62,18 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
       // A file is offered once.
       expect(await files()).toEqual([]);
     }, 180_000);
+
+    test('are kept before a probe takes their place, and survive the probes of the next server', async () => {
+      // Probes come every ten seconds, and clear what they find.
+      await pause(15_000);
+      expect(await files()).toHaveLength(1);
+      await off();
+      await serve('demo-fox');
+      await pause(15_000);
+      const { cached, content } = await ask(TEXT);
+      expect(content).toBe(DEMO_SENTENCES['demo-fox']);
+      expect(cached).toBeGreaterThan(400);
+    }, 120_000);
 
     test('are not offered when they are damaged, and the slot says so', async () => {
       await off();

@@ -117,18 +117,16 @@ describeWithCluster('The chart’s service account', () => {
   afterAll(async () => {
     child.kill('SIGKILL');
     await recorder.close();
-    for (const kind of ['clusterrole', 'clusterrolebinding'])
-      await kubectl(['delete', kind, `svc-${NAMESPACE}-definition`, '--ignore-not-found']);
+    await kubectl(['delete', 'clusterrole,clusterrolebinding', `svc-${NAMESPACE}-definition`, '--ignore-not-found']);
     await kubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found', '--timeout=180s']);
     await rm(directory, { recursive: true, force: true });
   }, 240_000);
 
   /** With kubectl, because the management API does not accept every key. */
-  const createSlot = async (name: string, storage: Json) => {
-    const spec = { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage };
-    const slot = { apiVersion: 'inference.svc.dev/v1alpha1', kind: 'SlotSpec', metadata: { name }, spec };
-    return inNamespace(['create', '--filename', '-'], JSON.stringify(slot));
-  };
+  const createSlot = async (name: string, storage: Json) =>
+    create('inference.svc.dev/v1alpha1', 'SlotSpec', name, { provider: 'gguf', backend: 'cpu', model: { default: 'demo-fox' }, storage });
+  const create = async (apiVersion: string, kind: string, name: string, spec: Json) =>
+    inNamespace(['create', '--filename', '-'], JSON.stringify({ apiVersion, kind, metadata: { name }, spec }));
   const deployment = async (slot: string, jsonPath: string) =>
     inNamespace(['get', 'deployments', '--selector', `inference.svc.dev/slot=${slot}`, '--output', `jsonpath={.items[*]${jsonPath}}`]);
   const replicas = async (field: string) =>
@@ -217,13 +215,10 @@ describeWithCluster('The chart’s service account', () => {
     await createSlot('misplaced', { hostPath: '/etc/hostname' });
     await until('the reason why it does not start', isUsed('list /events'));
     await change('DELETE', '/api/slots/misplaced');
-    // Somebody else's Deployment, which is looked at before it is left alone.
     const template = { metadata: { labels: { app: 'other' } }, spec: { containers: [{ name: 'other', image: 'localhost/pause:3.2' }] } };
-    const spec = { replicas: 0, selector: { matchLabels: template.metadata.labels }, template };
-    const foreign = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'svc-slot-taken' }, spec };
-    await inNamespace(['create', '--filename', '-'], JSON.stringify(foreign));
+    await create('apps/v1', 'Deployment', 'svc-slot-taken', { selector: { matchLabels: template.metadata.labels }, template });
     await createSlot('taken', {});
-    await until('the foreign Deployment to be looked at', isUsed('get apps/deployments'));
+    await until('the Deployment of somebody else to be looked at', isUsed('get apps/deployments'));
     await change('DELETE', '/api/slots/taken');
     // A server that exits immediately each time.
     const hopeless = { default: 'demo-fox', args: ['--threads', 'many'] };

@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { chooseSuperfluous, keyOf, nameOf, parseName, type StoredFile } from '../../../src/models/prompts/decide/prompt-files.ts';
+import {
+  chooseSuperfluous,
+  isContinued,
+  keyOf,
+  nameOf,
+  parseName,
+  type StoredFile,
+} from '../../../src/models/prompts/decide/prompt-files.ts';
 import { Revision, SlotName } from '../../../src/schema/words/names.ts';
 
 const SERVER = {
@@ -23,7 +30,7 @@ describe('the key', () => {
   });
 
   test('is in the name of the file, with the rest', () => {
-    const file = { key, place: 3, tokens: 4011, uses: 2 };
+    const file = { key, savedAt: 1_795_000_000_000, tokens: 4011, uses: 2 };
     expect(parseName(nameOf(file))).toEqual({ ...file, name: nameOf(file) });
   });
 
@@ -36,7 +43,7 @@ describe('the key', () => {
 describe('what makes way', () => {
   const HOUR = 3_600_000;
   const file = (name: string, about: Partial<StoredFile>): StoredFile => {
-    return { name, key: '0123456789abcdef', place: 0, tokens: 1000, uses: 0, bytes: 100, ageMs: 0, ...about };
+    return { name, key: '0123456789abcdef', savedAt: 0, tokens: 1000, uses: 0, bytes: 100, ageMs: 0, ...about };
   };
   const chosen = (limit: number, ...files: readonly StoredFile[]) => chooseSuperfluous(files, limit).map(({ name }) => name);
 
@@ -50,4 +57,27 @@ describe('what makes way', () => {
     ['no further one once the others fit', [file('a', { tokens: 1 }), file('b', { tokens: 2 }), file('c', { tokens: 3 })], 200, ['a']],
     ['nothing for a clock that was set back', [file('future', { ageMs: -HOUR }), file('now', {})], 200, []],
   ])('is %s', (_, files, limit, expected) => expect(chosen(limit, ...files)).toEqual(expected));
+});
+
+describe('a conversation', () => {
+  const file = (...tokens: readonly number[]): Buffer => {
+    const head = Buffer.from('7173676704000000d80b0000ffffffff01000000d40b0000', 'hex');
+    return Buffer.concat([head, Buffer.from(Uint32Array.from(tokens).buffer), Buffer.from('keys and values')]);
+  };
+  const tokens = Array.from({ length: 100 }, (_, index) => index);
+  const later = [...tokens, 7, 7, 7];
+  test.each<[string, boolean, readonly number[], readonly number[]]>([
+    ['goes on', true, tokens, later],
+    ['goes on after another end of the last answer', true, tokens, [...tokens.slice(0, 95), 9, 9, 9, 9, 9, 9]],
+    ['is another one', false, tokens, [50, ...later]],
+    ['is another one with the same system prompt', false, tokens, [...tokens.slice(0, 60), ...later]],
+    ['was cut', false, later, tokens.slice(0, 50)],
+  ])('%s: %s', (_, expected, older, newer) =>
+    expect(isContinued(file(...older), older.length, file(...newer), newer.length)).toBe(expected),
+  );
+
+  test('cannot be told apart in a format that is not known, so the newest one is kept', () => {
+    expect(isContinued(Buffer.from('other'), 10, file(1, 2), 2)).toBe(true);
+    expect(isContinued(file(1, 2), 2, Buffer.from('other'), 10)).toBe(true);
+  });
 });

@@ -1,5 +1,5 @@
 /** The store of prompts with servers that do not do what they say. */
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -18,6 +18,7 @@ const SERVER = {
 };
 const signal = new AbortController().signal;
 let root: string;
+let used = 0;
 beforeEach(async () => void (root = join(await mkdtemp(join(tmpdir(), 'svc-prompts-')), 'prompts')));
 afterEach(async () => await rm(join(root, '..'), { recursive: true, force: true }));
 
@@ -30,7 +31,7 @@ interface Faults {
 }
 
 /** A server that writes and reads files as llama-server does. */
-function storeWith({ places = 2, tokens = 900, build = 'b11669', move = () => undefined }: Faults = {}, limitBytes = 10_000) {
+function storeWith({ places = 2, tokens = 900, build = 'b11669', move = () => undefined }: Faults = {}, limitBytes = 100_000) {
   const asked: string[] = [];
   const warnings: string[] = [];
   const request: ProbeIo['request'] = async (_endpoint, { path, body = '{}' }) => {
@@ -41,12 +42,18 @@ function storeWith({ places = 2, tokens = 900, build = 'b11669', move = () => un
     const file = join(root, slot, filename);
     const other = await move(file, restores);
     if (other !== undefined) return other;
-    if (!restores) await writeFile(file, 'x'.repeat(1000));
+    // Each place has a conversation of its own.
+    if (!restores) await writeFile(file, conversationOf(path));
     return { status: 200, body: JSON.stringify(restores ? { n_restored: tokens } : { n_saved: tokens }) };
   };
   const log = { info: () => undefined, warn: (_about: object, text: string) => void warnings.push(text) };
   const store = createPromptStore({ root, limitBytes, providers: { gguf }, probeIo: { request }, log });
   return { ...store, asked, warnings };
+}
+
+function conversationOf(place: string): Buffer {
+  const head = Buffer.from('7173676704000000d80b0000ffffffff01000000d40b0000', 'hex');
+  return Buffer.concat([head, Buffer.alloc(4000 - head.length, place)]);
 }
 
 const files = async () => (await readdir(join(root, slot))).toSorted();
@@ -55,7 +62,12 @@ describe('kept prompts', () => {
   test('are offered once, to a server with the same key', async () => {
     const store = storeWith();
     await store.prepare(slot);
-    expect(await store.save(SERVER, 1000, signal)).toMatchObject({ direction: 'save', tokens: 1800, conversations: 2, problems: [] });
+    expect(await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal)).toMatchObject({
+      direction: 'save',
+      tokens: 1800,
+      conversations: 2,
+      problems: [],
+    });
     expect(await files()).toHaveLength(2);
     expect(await storeWith({ build: 'other' }).restore(SERVER, 1000, signal)).toBeUndefined();
     expect(await store.restore({ ...SERVER, modelFiles: 'other' }, 1000, signal)).toBeUndefined();
@@ -64,21 +76,52 @@ describe('kept prompts', () => {
     expect(await files()).toEqual([]);
     expect(await store.restore(SERVER, 1000, signal)).toBeUndefined();
     // What was restored once is worth more than what was not.
-    await store.save(SERVER, 1000, signal);
-    expect((await files()).map((name) => name.slice(17))).toEqual(['0-900-1.prompt', '1-900-1.prompt']);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
+    expect((await files()).map((name) => name.replace(/^[0-9a-f]{16}-\d+-/, ''))).toEqual(['900-1.prompt', '900-1.prompt']);
+  });
+
+  test('of one conversation are kept once, and those of others beside them', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: 1 }, signal);
+    const before = await files();
+    await store.save(SERVER, { budgetMs: 1000, usedAt: 2 }, signal);
+    expect(await files()).toHaveLength(2);
+    expect(await files()).not.toEqual(before);
+    // The places have been taken by others, or are empty.
+    await storeWith({ tokens: 1 }).save(SERVER, { budgetMs: 1000, usedAt: 3 }, signal);
+    expect(await files()).toHaveLength(2);
+  });
+
+  test('are saved again once something has used the server, and not too often', async () => {
+    const store = storeWith();
+    await store.prepare(slot);
+    const saved = async (usedAt: number, pauseMs?: number) =>
+      (await store.save(SERVER, { budgetMs: 1000, usedAt, ...(pauseMs === undefined ? {} : { pauseMs }) }, signal)) !== undefined;
+    expect([await saved(1), await saved(1), await saved(2, 60_000), await saved(2), await saved(2)]).toEqual([
+      true,
+      false,
+      false,
+      true,
+      false,
+    ]);
+    const aborted = new AbortController();
+    aborted.abort();
+    await store.save(SERVER, { budgetMs: 1000, usedAt: 3 }, aborted.signal);
+    expect(await saved(3)).toBe(true);
   });
 
   test('of a few tokens are not kept', async () => {
     const store = storeWith({ tokens: 255 });
     await store.prepare(slot);
-    expect(await store.save(SERVER, 1000, signal)).toBeUndefined();
+    expect(await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal)).toBeUndefined();
     expect(await files()).toEqual([]);
   });
 
   test('take no more disk space than they may', async () => {
-    const store = storeWith({ places: 5 }, 2500);
+    const store = storeWith({ places: 5 }, 10_000);
     await store.prepare(slot);
-    await store.save(SERVER, 1000, signal);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     expect(await files()).toHaveLength(2);
   });
 
@@ -108,7 +151,7 @@ describe('kept prompts', () => {
   ])('of a server that %s do not exist', async (_, faults, expected) => {
     const store = storeWith(faults);
     await store.prepare(slot);
-    const report = await store.save(SERVER, 1000, signal);
+    const report = await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     if (expected === undefined) expect(report).toBeUndefined();
     else expect(report).toMatchObject(expected);
     expect(await files()).toEqual([]);
@@ -117,13 +160,13 @@ describe('kept prompts', () => {
   test('that a server does not accept are gone, and the reason is told', async () => {
     const store = storeWith();
     await store.prepare(slot);
-    await store.save(SERVER, 1000, signal);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     const refusing = storeWith({ move: () => ({ status: 400, body: 'bad file' }) });
     expect(await refusing.restore(SERVER, 1000, signal)).toMatchObject({
       tokens: 0,
       problems: Array.from({ length: 2 }, () => 'not restored: the server answers 400: bad file'),
     });
-    await storeWith().save(SERVER, 1000, signal);
+    await storeWith().save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     expect(await storeWith({ tokens: 899 }).restore(SERVER, 1000, signal)).toMatchObject({
       problems: [expect.stringContaining('the server has read 899 of 900 tokens'), expect.anything()],
     });
@@ -133,7 +176,7 @@ describe('kept prompts', () => {
   test('are gone when a server has died of them', async () => {
     const store = storeWith();
     await store.prepare(slot);
-    await store.save(SERVER, 1000, signal);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     const seen: string[][] = [];
     const dying = storeWith({
       move: async () => {
@@ -150,7 +193,7 @@ describe('kept prompts', () => {
   test('are not saved beyond the budget', async () => {
     const store = storeWith({ places: 3, move: async () => void (await new Promise((resolve) => setTimeout(resolve, 60))) });
     await store.prepare(slot);
-    const report = await store.save(SERVER, 50, signal);
+    const report = await store.save(SERVER, { budgetMs: 50, usedAt: (used += 1) }, signal);
     expect(report).toMatchObject({ conversations: 1, problems: ['2 of 3 places were not saved in time'] });
   });
 
@@ -169,10 +212,10 @@ describe('kept prompts', () => {
     await writeFile(join(root, slot, 'foreign'), '');
     await mkdir(join(root, slot, 'directory'));
     await symlink('/etc/passwd', join(root, slot, '0123456789abcdef-0-900-0.prompt'));
-    await store.save(SERVER, 1000, signal);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     expect(await files()).toHaveLength(2);
     store.keepOnly(new Set([slot]));
-    await store.save(SERVER, 1000, signal);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
     expect(await readdir(root)).toEqual([slot]);
   });
 
@@ -182,5 +225,26 @@ describe('kept prompts', () => {
     await symlink('/tmp', join(root, slot));
     expect(await store.prepare(slot)).toContain('is not a directory');
     expect(store.warnings).toEqual([expect.stringContaining('Prompts are not kept')]);
+  });
+
+  test('leave alone what is behind a link, in the place of a slot or of all of them', async () => {
+    const elsewhere = join(root, '../elsewhere');
+    await mkdir(join(elsewhere, 'primary'), { recursive: true });
+    await writeFile(join(elsewhere, 'primary/file'), 'precious');
+    await mkdir(root);
+    await symlink(join(elsewhere, 'primary'), join(root, 'linked'));
+    const store = storeWith();
+    await store.prepare(slot);
+    await store.save(SERVER, { budgetMs: 1000, usedAt: 1 }, signal);
+    store.keepOnly(new Set([slot]));
+    await store.restore(SERVER, 1000, signal);
+    expect(await readdir(root)).toEqual([slot]);
+    await rm(root, { recursive: true });
+    await symlink(elsewhere, root);
+    const linked = storeWith();
+    expect(await linked.prepare(slot)).toContain('is not a directory');
+    linked.keepOnly(new Set());
+    expect(await linked.restore(SERVER, 1000, signal)).toBeUndefined();
+    expect(await readFile(join(elsewhere, 'primary/file'), 'utf8')).toBe('precious');
   });
 });

@@ -6,7 +6,8 @@ export interface PromptFile {
   readonly name: string;
   /** See `keyOf`. */
   readonly key: string;
-  readonly place: number;
+  /** Unix milliseconds. */
+  readonly savedAt: number;
   readonly tokens: number;
   /** How often this conversation was restored. */
   readonly uses: number;
@@ -17,7 +18,7 @@ export interface StoredFile extends PromptFile {
   readonly ageMs: number;
 }
 
-const NAME = /^(?<key>[0-9a-f]{16})-(?<place>\d{1,4})-(?<tokens>\d{1,9})-(?<uses>\d{1,6})\.prompt$/;
+const NAME = /^(?<key>[0-9a-f]{16})-(?<savedAt>\d{1,16})-(?<tokens>\d{1,9})-(?<uses>\d{1,6})\.prompt$/;
 /** Ends the name of a file that is being saved or restored, which is deleted if that does not succeed. */
 export const UNFINISHED = '.part';
 
@@ -32,12 +33,40 @@ export function keyOf({ revision, modelFiles, variable }: PromptServer, build: s
     .slice(0, 16);
 }
 
-export const nameOf = ({ key, place, tokens, uses }: Omit<PromptFile, 'name'>): string => `${key}-${place}-${tokens}-${uses}.prompt`;
+export const nameOf = ({ key, savedAt, tokens, uses }: Omit<PromptFile, 'name'>): string => `${key}-${savedAt}-${tokens}-${uses}.prompt`;
 
 /** Undefined for a name that was not made here. */
 export function parseName(name: string): PromptFile | undefined {
-  const { key, place, tokens, uses } = NAME.exec(name)?.groups ?? {};
-  return key === undefined ? undefined : { name, key, place: Number(place), tokens: Number(tokens), uses: Number(uses) };
+  const { key, savedAt, tokens, uses } = NAME.exec(name)?.groups ?? {};
+  return key === undefined ? undefined : { name, key, savedAt: Number(savedAt), tokens: Number(tokens), uses: Number(uses) };
+}
+
+/**
+ * A file begins with "qsgg", its version and three numbers that are not of interest here; the tokens follow, 4 bytes
+ * each. Seen with llama-server b11669 on 2026-11-26.
+ */
+const MAGIC = Buffer.from('7173676704000000', 'hex');
+const TOKENS_AT = 24;
+const TOKEN_BYTES = 4;
+/** A template may render the end of an answer anew in the next turn. */
+const COMMON_SHARE = 0.9;
+
+const TOKENS_IN_HEAD = 65_536;
+/** Bytes of a file that `isContinued` looks at. */
+export const HEAD_BYTES = TOKENS_AT + TOKENS_IN_HEAD * TOKEN_BYTES;
+
+/**
+ * Whether the newer file is the same conversation some turns later, so that it replaces the older one. True where the
+ * format is not known: then only the newest conversation is kept.
+ */
+export function isContinued(older: Uint8Array, olderTokens: number, newer: Uint8Array, newerTokens: number): boolean {
+  const isKnown = (head: Uint8Array): boolean => MAGIC.equals(head.subarray(0, MAGIC.length));
+  if (!isKnown(older) || !isKnown(newer)) return true;
+  const most = Math.min(olderTokens, newerTokens, TOKENS_IN_HEAD);
+  const end = Math.min(TOKENS_AT + most * TOKEN_BYTES, older.length, newer.length);
+  let at = TOKENS_AT;
+  while (at < end && older[at] === newer[at]) at += 1;
+  return at - TOKENS_AT >= COMMON_SHARE * Math.min(olderTokens, TOKENS_IN_HEAD) * TOKEN_BYTES;
 }
 
 const HOUR_MS = 3_600_000;

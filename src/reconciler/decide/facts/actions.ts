@@ -22,6 +22,9 @@ export interface Origin {
   readonly memory: PoolBytes;
 }
 
+/** `usedAt`: when its last request ended, in monotonic milliseconds. */
+export type SavedServer = PromptServer & { readonly usedAt: number };
+
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };
   pullModel: { readonly model: ModelId };
@@ -51,6 +54,8 @@ export interface ActionArgs {
     readonly asksModel: boolean;
     /** Set where prompts are restored once it passes. */
     readonly restores?: PromptServer | undefined;
+    /** Set where prompts are saved before, because the probe takes their place in the server. */
+    readonly saves?: SavedServer | undefined;
   };
   /** Counts a crash of a workload that its runtime restarts automatically. */
   noteCrash: {
@@ -71,7 +76,7 @@ export interface ActionArgs {
     /** Set where the workload is stopped for a fault of its own, which is recorded once, with its last log lines. */
     readonly failure: Fault | undefined;
     /** Set where its prompts are saved before. */
-    readonly saves?: PromptServer | undefined;
+    readonly saves?: SavedServer | undefined;
   };
 }
 

@@ -3,6 +3,8 @@
  * a workload that an earlier controller has started. Pure.
  */
 import type { ObservedWorkload, PromptServer } from '../../ports.ts';
+import type { SavedServer } from './actions.ts';
+import type { SlotView } from './view.ts';
 import { MODEL_FILES, PROMPTS } from './workload.ts';
 
 /** Undefined where it does not run or save, or where nothing tells its model from another of the same shape. */
@@ -11,4 +13,13 @@ export function promptServer({ slot, revision, phase, endpoints, container }: Ob
   const [endpoint, ...others] = endpoints;
   if (phase !== 'running' || endpoint === undefined || others.length > 0) return undefined;
   return variable === undefined || modelFiles === undefined ? undefined : { slot, variable, endpoint, revision, modelFiles };
+}
+
+/** The same, if it may have prompts that are worth keeping. */
+export function savedServer(
+  fact: ObservedWorkload,
+  { spec, lastActiveAt }: Pick<SlotView, 'spec' | 'lastActiveAt'>,
+): SavedServer | undefined {
+  const server = spec.lifecycle.keepPrompts && lastActiveAt !== undefined ? promptServer(fact) : undefined;
+  return server && { ...server, usedAt: lastActiveAt ?? 0 };
 }

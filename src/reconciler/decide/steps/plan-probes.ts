@@ -2,7 +2,7 @@
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
-import { promptServer } from '../facts/prompt-server.ts';
+import { promptServer, savedServer } from '../facts/prompt-server.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Draining, Roles } from '../rules/assign-roles.ts';
 import { drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
@@ -51,6 +51,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
   // Only into a server that this controller has started: another one may have computed prompts since.
   const isFresh = known.origin !== undefined && probe?.passed !== true && workload.standing === 'current';
   const restores = isFresh && view.spec.lifecycle.keepPrompts ? promptServer(fact) : undefined;
+  const saves = probe?.passed === true && workload.inFlight === 0 ? savedServer(fact, view) : undefined;
   const args = {
     slot: view.slot.name,
     workload: fact.id,
@@ -63,6 +64,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     passed: probe?.passed === true,
     asksModel: asksModel(workload, view),
     ...(restores === undefined ? {} : { restores }),
+    ...(saves === undefined ? {} : { saves }),
   };
   return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
 }

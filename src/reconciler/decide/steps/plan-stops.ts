@@ -9,7 +9,7 @@ import type { Action } from '../facts/actions.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { workloadFactsOf } from '../facts/slot-facts.ts';
 import { viewOrphan, type SlotView, type WorkloadView } from '../facts/view.ts';
-import { promptServer } from '../facts/prompt-server.ts';
+import { savedServer } from '../facts/prompt-server.ts';
 import { isBeingApplied, type Draining, type Roles } from '../rules/assign-roles.ts';
 import { delayAfter } from '../rules/backoff.ts';
 import { isSilent } from '../rules/workload-faults.ts';
@@ -33,7 +33,7 @@ export const NOTHING_DUE: TimedActions = { actions: [], wakes: [] };
 export function planStops(view: SlotView, { draining }: Roles): TimedActions {
   const { drainTimeoutMs } = view.spec.lifecycle;
   const due = draining.filter(({ workload }) => !isBeingChanged(workload, view));
-  return joinTimed(due.map((each) => planStop(each, drainTimeoutMs, view.now, view.spec.lifecycle.keepPrompts)));
+  return joinTimed(due.map((each) => planStop(each, drainTimeoutMs, view.now, view)));
 }
 
 /** Workloads of removed slots drain like any others. A slot whose text has never been valid keeps what runs. */
@@ -71,7 +71,7 @@ function isBeingChanged(workload: WorkloadView, view: SlotView): boolean {
 /** Memory that others need is not worth an answer that has begun. */
 export const drainsWithoutLimit = ({ reason }: Finding): boolean => reason === 'InsufficientMemory';
 
-function planStop({ workload, because, failure }: Draining, drainMs: number, now: number, keepsPrompts = false): TimedActions {
+function planStop({ workload, because, failure }: Draining, drainMs: number, now: number, view?: SlotView): TimedActions {
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING_DUE;
   const exited = fact.phase === 'exited';
@@ -86,7 +86,7 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   const abort = inFlight > 0 && !silent;
   // A server with a fault may have computed anything.
   const isSound = failure === undefined && !abort && known.probe?.status === 'passing';
-  const saves = keepsPrompts && isSound ? promptServer(fact) : undefined;
+  const saves = isSound && view !== undefined ? savedServer(fact, view) : undefined;
   const args = { slot: fact.slot, workload: fact.id, graceMs, abort, failure, ...(saves === undefined ? {} : { saves }) };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }
