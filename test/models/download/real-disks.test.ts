@@ -188,7 +188,8 @@ describe('two services on one store', () => {
   afterEach(() => rm(root, { recursive: true, force: true }));
 
   test('download a model once: one waits for the other, and both have it', async () => {
-    hub.bytesPerSecond = 30 * MIB;
+    // On a busy machine, the second one may begin seconds later.
+    hub.bytesPerSecond = 8 * MIB;
     const [one, other] = [storeAt(root, ANY_ROOM, 'one'), storeAt(root, ANY_ROOM, 'other')];
     const seen: string[] = [];
     // Either of them may come first.
