@@ -25,6 +25,7 @@ const Usage = z.object({
 });
 /** A chunk, or a whole chat. */
 const Chat = z.object({
+  model: z.string().optional(),
   choices: z.array(z.object({ delta: Delta.optional(), message: Delta.optional(), finish_reason: z.string().nullish() })).optional(),
   usage: Usage.nullish(),
   error: z.object({ message: z.string() }).optional(),
@@ -103,6 +104,8 @@ function createResponseStream(asked: AskedResponse, requestId: string, receivedA
   let finish: string | undefined;
   let usage: ChatPiece['usage'];
   let error: string | undefined;
+  /** Of the server, where the request names none. */
+  let model = '';
 
   const event = (type: string, fields: object): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...fields })}\n\n`;
@@ -155,7 +158,7 @@ function createResponseStream(asked: AskedResponse, requestId: string, receivedA
       id: `resp_${requestId}`,
       object: 'response',
       created_at: receivedAt,
-      model: '',
+      model,
       ...DEFAULTS,
       ...said,
       store: false,
@@ -169,6 +172,7 @@ function createResponseStream(asked: AskedResponse, requestId: string, receivedA
 
   function add(chat: ChatPiece): string {
     const [choice] = chat.choices ?? [];
+    model = chat.model ?? model;
     usage = chat.usage ?? usage;
     finish = choice?.finish_reason ?? finish;
     error = chat.error?.message ?? error;
