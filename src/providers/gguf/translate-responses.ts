@@ -104,7 +104,7 @@ function createResponseStream(asked: AskedResponse, requestId: string, receivedA
   let finish: string | undefined;
   let usage: ChatPiece['usage'];
   let error: string | undefined;
-  /** Of the server, where the request names none. */
+  /** The name that the server gives, for requests that name none. */
   let model = '';
 
   const event = (type: string, fields: object): string =>
