@@ -62,7 +62,7 @@ export async function watchEdits(bed: Bed) {
   return {
     scale: async (slot: string, replicas: number, model = modelOf(0)): Promise<number> =>
       await delayOf(slot, replicas === 1 ? { model } : { replicas, model }, ({ spec }) => readNumber(spec, 'replicas') === replicas),
-    /** Of a slot that was scaled before. */
+    /** Swaps the model of a slot that was scaled before. */
     async swap(slot: string, model: ReturnType<typeof modelOf>): Promise<number> {
       const before = new Set(uids);
       return await delayOf(slot, { model }, ({ metadata: { uid } }) => !before.has(uid));

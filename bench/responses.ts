@@ -13,7 +13,7 @@ const STREAMS = 16;
 const TOKENS = 600;
 /** A server of 200 tokens a second, so that each token is a piece of its own. */
 const TOKEN_MS = 5;
-/** Of a clock tick in `/proc/PID/stat`. */
+/** Length of a clock tick in `/proc/PID/stat`. */
 const TICK_MS = 10;
 
 /** Chunks as llama-server writes them. */

@@ -36,7 +36,7 @@ export type SourceVerdict =
 export interface Servers {
   readonly hub: HubAccess;
   readonly github: { readonly api: string; readonly token?: string | undefined };
-  /** Of the first repetition; it doubles each time. */
+  /** Pause before the first repetition; it doubles each time. */
   readonly pauseMs?: number;
 }
 

@@ -13,7 +13,7 @@ import { pause } from '../support/service.ts';
 const PHASE_MS = Number(process.env['SVC_TEST_PHASE_S'] ?? 60) * 1000;
 const SLOTS = ['primary', 'two', 'three', 'four', 'five', 'six'];
 const OTHERS = SLOTS.slice(1);
-/** Of a stream; a server with one thread makes some hundred in a second. */
+/** Length of a stream; a server with one thread makes some hundred tokens in a second. */
 const TOKENS = 100;
 const BURST_CLIENTS = 16;
 const MOST_LOG_LINES = 500;

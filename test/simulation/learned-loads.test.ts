@@ -25,7 +25,7 @@ const ON_DEMAND: SlotDocument = { provider: 'gguf', load: 'on-demand', model: { 
 interface Account {
   /** When each request to "primary" began and ended, in Unix milliseconds. */
   readonly needed: number[];
-  /** Of these, those that came first on a day of work. */
+  /** The first request of each working day. */
   readonly first: { readonly at: number; readonly waitedMs: number }[];
   readonly loads: { readonly at: number; readonly because: string }[];
   /** Minutes for which "primary" ran ahead of requests in vain. */

@@ -28,6 +28,8 @@ export interface PromptStoreOptions {
 
 /** Fewer are computed again in the time that saving takes. */
 const LEAST_TOKENS = 256;
+/** A server that goes on is asked this many times less often after a failure, which may have written gigabytes. */
+const FAILED_PAUSES = 10;
 /** Left free on the disk. */
 const RESERVE_BYTES = 2 ** 30;
 
@@ -39,14 +41,14 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
   /** How often what a place holds was restored, by the slot's name and the place; forgotten with the process. */
   const uses = new Map<string, number>();
   /** The last one of each slot. */
-  const saves = new Map<SlotName, { readonly usedAt: number; readonly at: number }>();
+  const saves = new Map<SlotName, { readonly usedAt: number; readonly at: number; readonly failed: boolean }>();
   let kept: ReadonlySet<SlotName> | undefined;
   const directory = createPromptDirectory({ root, log, wallNow });
   const { directoryOf, list } = directory;
   const lock = createKeyedLock();
   const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => await lock(root, work);
 
-  /** Returns what a place holds, as a file that has no name yet; undefined where that is little. */
+  /** Saves what a place holds, unless that is little. */
   async function saveOne(server: PromptServer, { cache, key, place, timeoutMs }: Place, signal: AbortSignal): Promise<Saved> {
     const file = `${key}-${place}${UNFINISHED}`;
     const path = join(directoryOf(server.slot), file);
@@ -56,6 +58,8 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
       const facts = await lstat(path).catch(whereAbsent(undefined));
       if (answer.tokens < LEAST_TOKENS || facts === undefined) return {};
       if (!facts.isFile() || facts.nlink !== 1) return { problem: `not saved: "${path}" is not a file of the server` };
+      if (facts.size > limitBytes)
+        return { problem: `not saved: ${formatSize(facts.size)} of one conversation exceed "SVC_PROMPT_CACHE_LIMIT"` };
       await chmod(path, 0o600);
       const replaced = await directory.findReplaced(server.slot, key, path, answer.tokens);
       const before = Math.max(uses.get(`${server.slot}/${place}`) ?? 0, ...replaced.map((each) => each.uses));
@@ -151,10 +155,11 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
     save: async (server, { budgetMs, usedAt, pauseMs = 0 }, signal) =>
       await run('save', server, budgetMs, async (cache, until) => {
         const last = saves.get(server.slot);
-        if (last !== undefined && (last.usedAt === usedAt || performance.now() - last.at < pauseMs)) return undefined;
+        if (last !== undefined && (last.usedAt === usedAt || performance.now() - last.at < pauseMs * (last.failed ? FAILED_PAUSES : 1)))
+          return undefined;
         const report = await save(server, cache, until, signal);
         // One that was interrupted is made up for.
-        if (!signal.aborted) saves.set(server.slot, { usedAt, at: performance.now() });
+        if (!signal.aborted) saves.set(server.slot, { usedAt, at: performance.now(), failed: (report?.problems.length ?? 0) > 0 });
         return report;
       }),
     restore: async (server, budgetMs, signal) =>

@@ -111,6 +111,17 @@ describe('kept prompts', () => {
     expect(await saved(3)).toBe(true);
   });
 
+  test('of one conversation that is larger than the limit are not kept, and not asked for again soon', async () => {
+    const store = storeWith({}, 3000);
+    await store.prepare(slot);
+    const save = async (usedAt: number, pauseMs: number) => await store.save(SERVER, { budgetMs: 1000, usedAt, pauseMs }, signal);
+    expect(await save(1, 20)).toMatchObject({ conversations: 0, problems: [expect.stringContaining('SVC_PROMPT_CACHE_LIMIT')] });
+    expect(await files()).toEqual([]);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(await save(2, 20)).toBeUndefined();
+    expect(await save(2, 0)).toMatchObject({ conversations: 0 });
+  });
+
   test('of a few tokens are not kept', async () => {
     const store = storeWith({ tokens: 255 });
     await store.prepare(slot);

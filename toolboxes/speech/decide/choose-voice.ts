@@ -12,7 +12,7 @@ export interface Voice {
 export interface ChosenVoice {
   /** The number of the voice in the model. */
   readonly speaker: number;
-  /** Of a mix, that of the first voice. */
+  /** A mix has the language of its first voice. */
   readonly language: string;
   readonly mix?: readonly MixPart[];
 }

@@ -1,6 +1,6 @@
 /**
  * What `flm validate --json` says about kernel, driver, firmware and locked memory. It prints the limit of its own
- * process, which is that of the service. Fields are those of FastFlowLM 0.9.45 to 1.0.5. Pure.
+ * process, which the service has passed on. FastFlowLM 0.9.45 to 1.0.5 print these fields. Pure.
  */
 import { z } from 'zod';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
