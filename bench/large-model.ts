@@ -73,9 +73,11 @@ function vocabularyOf(size: number): readonly (readonly [string, GgufValue])[] {
   return buildVocabulary(wordsFor(size - WITHOUT_WORDS + (size - few)), options).metadata;
 }
 
-/** Bytes below 64 make small numbers in all formats, and no infinities. */
+/** Bytes below 64 make small numbers in all formats, and no infinities. Norms are 1: with small ones, all answers would be equally probable. */
 async function writeNoise(handle: FileHandle, tensor: LargeTensor): Promise<number> {
-  const noise = randomFillSync(Buffer.alloc(NOISE_BYTES)).map((byte) => byte & 0x2f);
+  const noise = tensor.name.endsWith('norm.weight')
+    ? Buffer.from(new Float32Array(NOISE_BYTES / 4).fill(1).buffer)
+    : randomFillSync(Buffer.alloc(NOISE_BYTES)).map((byte) => byte & 0x2f);
   const bytes = paddedBytes(tensor);
   for (let left = bytes; left > 0; left -= NOISE_BYTES) await handle.write(noise, 0, Math.min(NOISE_BYTES, left));
   return bytes;

@@ -13,6 +13,8 @@ chaos       A running service under kills, full disks and clock steps; prints a 
               SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
 fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0
               fast-path 0 runs them once, without the fast path
+gpu         The service on an NVIDIA GPU, with a llama-server that has CUDA (3 min)
+              SVC_TEST_LLAMA_SERVER is the directory of its llama-server (default: the PATH)
 headers     300,000 damaged headers of GGUF files of each kind (13 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
 operator    An operator's hour in the cluster of KUBECONFIG: edits, drain, kills, outage, upgrade, definition (15 min)
@@ -67,6 +69,7 @@ case $name in
 alike) SVC_TEST_REQUESTS=1000000 "${jest[@]}" test/turbo/fast-path/alike "$@" ;;
 chaos) bash scripts/test-chaos.sh "$@" ;;
 fast-path) fast_path "$@" ;;
+gpu) SVC_TEST_REQUIRE=gpu "${jest[@]}" test/gpu --runInBand "$@" ;;
 headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
 operator) bash scripts/test-cluster.sh test/operator "$@" ;;

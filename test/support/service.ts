@@ -65,6 +65,8 @@ export interface ServiceOptions {
   readonly toolboxes?: string;
   /** Most files that the service may open. Default: as many as this process. */
   readonly descriptors?: number;
+  /** No engine is shared: the programs are on the PATH. */
+  readonly engine?: 'installed';
   /** The engine of speech is shared as well, and its demo models are written. */
   readonly speech?: true;
 }
@@ -78,7 +80,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   await mkdir(join(configDir, 'slots'), { recursive: true });
   await mkdir(modelsDir, { recursive: true });
   await writeDemoModels(modelsDir);
-  if (options.runtime === 'process') await shareEngine(join(dir, 'state'));
+  if (options.runtime === 'process' && options.engine === undefined) await shareEngine(join(dir, 'state'));
   if (options.speech === true) {
     await writeDemoSpeech(modelsDir);
     await shareSpeechEngine(join(dir, 'state'));

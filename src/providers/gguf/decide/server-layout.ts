@@ -9,6 +9,7 @@ import {
   type HostWeights,
   cacheBytes,
   checkpointBytes,
+  CUDA_BYTES,
   MIB,
   mostCheckpoints,
   serverParts,
@@ -123,6 +124,7 @@ function completeLayout(
     flashAttention: (options.flashAttention ?? true) || /^i?q/.test(options.valueType ?? ''),
     encoder: isEncoder(model),
     gpu: usesGpu(spec),
+    driverBytes: spec.backend === 'cuda' ? CUDA_BYTES : 0,
   };
   // Embeddings and ranks make no checkpoints.
   const checkpoints = role.start === 'generate' ? (options.checkpoints ?? checkpointCount(model, layout)) : 0;

@@ -3,7 +3,7 @@ import type { Sized } from '../../../../src/providers/provider.ts';
 import { ggufContents, type GgufModel } from '../../../../src/providers/gguf/decide/gguf-model.ts';
 import { parseGgufHeader } from '../../../support/providers/parse-gguf-header.ts';
 import { chooseLayout, serverMemory } from '../../../../src/providers/gguf/decide/server-layout.ts';
-import { serverParts, type ServerParts } from '../../../../src/providers/gguf/decide/gguf-memory.ts';
+import { CUDA_BYTES, serverParts, type ServerParts } from '../../../../src/providers/gguf/decide/gguf-memory.ts';
 import { encodeGguf, i32s, text, u32, type GgufValue } from '../../../../toolboxes/demo/encode-gguf.ts';
 import { ModelId } from '../../../../src/schema/words/names.ts';
 import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
@@ -208,9 +208,10 @@ describe('where the memory is', () => {
     expect(cpu.hostBytes).toBeGreaterThan(4 * GIB);
   });
 
-  test('a GPU has all weights but the table that embeds tokens', () => {
-    expect(gpu.deviceBytes - 3.5 * GIB).toBeGreaterThan(0);
-    expect(gpu.deviceBytes - 3.5 * GIB).toBeLessThan(100 * MIB);
+  test('a GPU has all weights but the table that embeds tokens, and what CUDA takes', () => {
+    expect(gpu.deviceBytes - 3.5 * GIB).toBeGreaterThan(CUDA_BYTES);
+    expect(gpu.deviceBytes - 3.5 * GIB).toBeLessThan(CUDA_BYTES + 100 * MIB);
+    expect(gpu.deviceBytes - demand({ backend: 'rocm' }).deviceBytes).toBe(CUDA_BYTES);
     expect(gpu.hostBytes).toBeGreaterThan(GIB / 2);
   });
 

@@ -118,7 +118,8 @@ export const judgeStatuses: Rule = ({ world, life, wrong }) => {
       if (key !== undefined) done.set(key, (done.get(key) ?? 0) + 1);
     },
     planned({ plan, desired, observed }) {
-      for (const name of resuming.keys()) if (!desired.slots.has(name)) resuming.delete(name);
+      // A text with a mistake is no removal.
+      for (const name of resuming.keys()) if (!desired.slots.has(name) && !desired.refused.has(name)) resuming.delete(name);
       touched = observed.leads ? plan.actions.filter(changesWorld).map(({ slot }) => slot) : [];
       if (observed.runtime.kind === 'reachable') seen = new Set(desired.slots.keys());
       else seen = new Set([...seen].filter((name) => desired.slots.has(name)));
