@@ -27,12 +27,6 @@ const FAULTS: readonly Omit<Mutant, 'worlds'>[] = [
     replace: 'const identity = await table.read(record.pid).catch(() => undefined);',
   },
   {
-    fault: 'starts a server beside one that lost its record',
-    file: RUNTIME,
-    find: '      await adoptLost();\n      present = await records.read(name);',
-    replace: '      present = await records.read(name);',
-  },
-  {
     fault: 'does not search for a server that lost its record',
     file: RUNTIME,
     find: 'const searches = lost || !searched;',
