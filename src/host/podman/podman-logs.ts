@@ -2,12 +2,13 @@
  * Reads the output of a container. Podman multiplexes both streams in frames: one byte for the stream, three empty
  * bytes, four bytes of length.
  */
+import { z } from 'zod';
 import type { LogLine, Runtime, ImageReference } from '../../reconciler/ports.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanApi } from './podman-api.ts';
 import { createLineSplitter } from '../../platform/read-body.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { printingContainer } from './decide/podman-container.ts';
+import { printingContainer, PRINTS_LABEL } from './decide/podman-container.ts';
 
 /**
  * Ends after the current output, or with `follow` when the container stops or the signal aborts. Empty without such a
@@ -66,15 +67,15 @@ async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
 }
 
 const MAX_LINES = 100_000;
+const MAX_PRINTED_CHARACTERS = 4 * 2 ** 20;
 
 /** Runs a program of an image and returns its output: without network, devices, mounts or capabilities. */
 export async function printFromImage(
   api: PodmanApi,
-  image: ImageReference,
-  [program, ...rest]: readonly [string, ...string[]],
+  { image, argv, instance }: { readonly image: ImageReference; readonly argv: readonly [string, ...string[]]; readonly instance: string },
   signal: AbortSignal,
 ): Promise<Result<string>> {
-  const body = printingContainer(image, program, rest);
+  const body = printingContainer(image, argv, instance);
   const created = await api.call('POST', `${LIBPOD}/containers/create`, { signal, body, timeoutMs: CREATE_TIMEOUT_MS });
   if (!created.ok) return created;
   const id = Created.safeParse(created.value.body).data?.Id;
@@ -86,13 +87,24 @@ export async function printFromImage(
       const done = await api.call('POST', `${container}/${step}`, { signal, timeoutMs: CREATE_TIMEOUT_MS });
       if (!done.ok) return done;
       if (done.value.status >= 400)
-        return fail('retry', 'RuntimeRefused', `Podman did not run "${program}" of "${image.reference}": ${done.value.error}`);
+        return fail('retry', 'RuntimeRefused', `Podman did not run "${argv[0]}" of "${image.reference}": ${done.value.error}`);
     }
     const lines: string[] = [];
+    let room = MAX_PRINTED_CHARACTERS;
     for await (const { stream, text } of readLogs(api, id, { tail: MAX_LINES, follow: false }, signal))
-      if (stream === 'stdout') lines.push(text);
+      if (stream === 'stdout' && (room -= text.length) >= 0) lines.push(text);
     return ok(lines.join('\n'));
   } finally {
     await api.call('DELETE', `${container}?force=true&v=true`, { signal: AbortSignal.timeout(REMOVE_TIMEOUT_MS) });
   }
+}
+
+const Ids = z.array(z.object({ Id: z.string() }));
+
+/** Removes containers of `printFromImage` that this installation left when it was killed. Never fails. */
+export async function removePrinting(api: PodmanApi, instance: string, signal: AbortSignal): Promise<void> {
+  const filters = encodeURIComponent(JSON.stringify({ label: [`${PRINTS_LABEL}=${instance}`] }));
+  const listed = await api.call('GET', `${LIBPOD}/containers/json?all=true&filters=${filters}`, { signal });
+  for (const { Id } of (listed.ok ? Ids.safeParse(listed.value.body).data : undefined) ?? [])
+    await api.call('DELETE', `${LIBPOD}/containers/${Id}?force=true&v=true`, { signal, timeoutMs: REMOVE_TIMEOUT_MS });
 }

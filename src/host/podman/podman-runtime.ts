@@ -8,7 +8,7 @@ import { undeclared } from './decide/container-facts.ts';
 import { nameTakenMessage, containerSpec } from './decide/podman-container.ts';
 import { createPodmanApi, CREATE_TIMEOUT_MS, Created, LIBPOD, REMOVE_TIMEOUT_MS, type PodmanAnswer, type PodmanApi } from './podman-api.ts';
 import { createPodmanEvents } from './podman-events.ts';
-import { readLogs, printFromImage } from './podman-logs.ts';
+import { printFromImage, readLogs, removePrinting } from './podman-logs.ts';
 import { createPodmanObserver, type FoundContainer, type PodmanObserver } from './podman-observe.ts';
 import { imageNotBuilt, pullImage } from './podman-pull.ts';
 import type { ReadDeviceMemory } from '../hardware/device-memory.ts';
@@ -32,6 +32,7 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
   const observer = createPodmanObserver(api, instance, () => events.live(), createProcessMemoryReader({ devices: deviceMemory }));
   const events = createPodmanEvents(api, observer.forget);
   const containers = createPodmanContainers(api, observer, instance);
+  let swept: Promise<void> | undefined;
 
   /** A container has the name of the workload. */
   const resume = async (found: FoundContainer, workload: Workload, signal: AbortSignal): Promise<Result<WorkloadId>> => {
@@ -51,6 +52,8 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
   return {
     traits: { kind: 'podman', images: true, network: 'published', modelsTarget: '/models' },
     async observe(images, signal) {
+      // Nothing prints before the first observation.
+      await (swept ??= removePrinting(api, instance, signal));
       const facts = await observer.observe(images, signal);
       if (!facts.ok) return facts;
       // What ended with the machine is no crash: its slot starts as if it had not run.
@@ -74,7 +77,7 @@ export function createPodmanRuntime({ socketPath, instance = 'svc', deviceMemory
     },
     stop: (id, { graceMs }, signal) => containers.stop(id, graceMs, signal),
     logs: (id, options, signal) => readLogs(api, id, options, signal),
-    print: async (image, argv, signal) => printFromImage(api, image, argv, signal),
+    print: async (image, argv, signal) => printFromImage(api, { image, argv, instance }, signal),
     work: async (id) => await observer.work(id),
     changes: (wake, signal) => events.watch(wake, signal),
   };

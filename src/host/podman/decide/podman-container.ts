@@ -11,6 +11,8 @@ import { shorten } from '../../../schema/words/nearest-word.ts';
 export const INSTANCE_LABEL = `${LABEL_PREFIX}/instance`;
 /** JSON of `Declared`: settings of the workload itself, so that additions of the image and podman are no drift. */
 export const DECLARED_LABEL = `${LABEL_PREFIX}/declared`;
+/** On a container that only prints something: the installation that asked. */
+export const PRINTS_LABEL = `${LABEL_PREFIX}/prints`;
 /** JSON list of tokens for additions of `containers.conf`, found by inspecting a new container. */
 export const AMBIENT_LABEL = `${LABEL_PREFIX}/ambient`;
 
@@ -30,6 +32,8 @@ interface ContainerHost {
 
 /** Used by a manual `podman stop`; the runtime passes its own time. */
 const STOP_TIMEOUT_S = 30;
+/** After that, podman kills a container that only prints something, also without us. */
+const PRINTING_TIMEOUT_S = 60;
 /** Conmon restarts a full file, so a verbose server cannot fill the disk. */
 const LOG_LIMIT_BYTES = 16 * 1024 * 1024;
 /** "Unlimited": podman before 5.5 refuses -1, and 2^64-1 is not a JavaScript number. */
@@ -123,14 +127,16 @@ function limits(workload: Workload): Record<string, unknown> {
   };
 }
 
-/** A container that runs one program and sees nothing of the host. */
-export function printingContainer(image: ImageReference, program: string, rest: readonly string[]) {
+/** A container that runs one program and sees nothing of the host. It belongs to no slot, so it is no workload. */
+export function printingContainer(image: ImageReference, [program, ...rest]: readonly [string, ...string[]], instance: string) {
   return {
     ...CONFINED,
     image: imageToRun(image),
     entrypoint: [program],
     command: rest,
     env: { HOME: '/tmp' },
+    labels: { [PRINTS_LABEL]: instance },
+    timeout: PRINTING_TIMEOUT_S,
     netns: { nsmode: 'none' },
     mounts: [{ type: 'tmpfs', destination: '/tmp', options: ['rw', 'nosuid', 'nodev', 'mode=1777', 'size=64m'] }],
     image_volume_mode: 'ignore',
