@@ -31,10 +31,11 @@ export function programOrEngine(
   engine: Engine,
   folder: string,
   { env, stateDir, onProgress }: ProgramHost,
-): Pick<HostProgram, 'resolve' | 'describe'> {
+): Pick<HostProgram, 'resolve' | 'describe'> & Required<Pick<HostProgram, 'find'>> {
   const dir = path.join(stateDir, folder);
   const find = async (): Promise<string | undefined> => findProgram(program, env['PATH']);
   return {
+    find,
     async resolve(signal) {
       const installed = await find();
       return installed === undefined ? ensureEngine({ engine, dir, env, onProgress }, signal) : ok([installed]);
@@ -60,8 +61,15 @@ export function rememberBackends(
   };
 }
 
-export async function outputOf(program: string, args: readonly string[], { PATH, HOME }: ProgramHost['env']) {
-  const options = { cwd: '/', env: { PATH, HOME }, timeout: OUTPUT_WITHIN_MS, maxBuffer: MAX_OUTPUT_BYTES };
+export async function outputOf(program: string, args: readonly string[], { PATH, HOME }: ProgramHost['env'], signal?: AbortSignal) {
+  const options = {
+    cwd: '/',
+    env: { PATH, HOME },
+    timeout: OUTPUT_WITHIN_MS,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    killSignal: 'SIGKILL' as const,
+    signal,
+  };
   return new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
     execFile(program, args, options, (_error, stdout, stderr) => resolve({ stdout, stderr }));
   });

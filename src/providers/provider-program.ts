@@ -1,4 +1,4 @@
-/** The program of a provider on a machine without containers: how it is found, and what it can compute with. */
+/** The program of a provider: how it is found without containers, what it can compute with, and which flags it has. */
 import type { ProgramBackends } from '../schema/status/hardware.ts';
 import type { Result } from '../schema/words/failure.ts';
 
@@ -20,6 +20,28 @@ export interface HostProgram {
       readonly installs?: string;
     }>
   >;
+  /** Returns the path of an installed program; installs nothing. */
+  find?(): Promise<string | undefined>;
   /** Returns the program's backends; undefined: unknown. `devices` changes with the devices of the machine. */
   reportBackends?(devices: string): Promise<ProgramBackends | undefined>;
+}
+
+/** Flags of one build of a program, read from its help. Plain data, compared by value. */
+export interface ProgramOptions {
+  /** By name, with aliases. `words`: how many arguments follow the flag. */
+  readonly flags: Readonly<Record<string, { readonly words: number; readonly about: string }>>;
+  /** Flags that the program lists only to refuse them, with those that replace them. */
+  readonly removed: Readonly<Record<string, readonly string[]>>;
+}
+
+/** How a program is asked for its flags before it is started. Every function is pure. */
+export interface ProgramHelp {
+  /** Arguments with which it prints its help and exits, also on a machine without its device. */
+  readonly arguments: readonly string[];
+  /** Undefined: not the help of this program. */
+  parse(output: string): ProgramOptions | undefined;
+  /** Why the program would refuse arguments of a slot, and the fix. */
+  objection(args: readonly string[], options: ProgramOptions): string | undefined;
+  /** Words that `startCmd` adds or leaves out by `options`: no drift after an update of the program. */
+  readonly byBuild: ReadonlySet<string>;
 }

@@ -6,10 +6,10 @@ import type { Machine } from '../schema/status/hardware.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
-import type { HostProgram, ProgramHost } from './provider-program.ts';
+import type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions } from './provider-program.ts';
 import type { Translate } from './translation.ts';
 
-export type { HostProgram, ProgramHost };
+export type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions };
 
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
 export type ModelContents = Readonly<Record<string, unknown>>;
@@ -117,6 +117,8 @@ export interface SlotContext {
   readonly listen: Endpoint;
   /** The environment of the server, where it is decided. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Flags of the program, where they are known. No part of a revision: an update of the program restarts nothing. */
+  readonly options?: ProgramOptions;
 }
 
 export type Endpoint = { readonly host: string; readonly port: number };
@@ -239,6 +241,8 @@ export interface Provider {
   readonly readyPath: string;
   /** Arguments that cannot load code or use other files, and may be set through the API. Default: none. */
   readonly safeFlags?: ReadonlySet<string>;
+  /** Default: the program is not asked for its flags. */
+  readonly help?: ProgramHelp;
   readonly models: ModelFormat;
   readonly ownModels?: OwnModels;
   /** Called once if workloads run without containers. Only the result looks at the machine. */

@@ -1,5 +1,5 @@
 /** The reconciler's interfaces to the outside, and the facts it gets. Adapters live in the other folders. */
-import type { Endpoint, ModelFacts, PinReference } from '../providers/provider.ts';
+import type { Endpoint, ModelFacts, PinReference, ProgramOptions } from '../providers/provider.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
@@ -189,6 +189,8 @@ export interface RuntimeTraits {
 export interface RuntimeFacts {
   readonly workloads: readonly ObservedWorkload[];
   readonly images: readonly ImageFact[];
+  /** Flags of programs by image or, without images, by provider. `asking`: known soon. Default: not known. */
+  readonly options?: ReadonlyMap<string, ProgramOptions | 'asking'>;
 }
 
 /** Milliseconds on the CPU, and on devices where the kernel counts them. */
@@ -214,8 +216,7 @@ export interface Progress {
  *   necessary and returns its id.
  * What runs keeps everything that it was started with, except for what `inPlace` corrects. Fails with reason
  * `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
- * - `stop` asks the workload to end, waits `graceMs`, kills it, and removes it. It succeeds if the workload does not
- *   exist.
+ * - `stop` asks the workload to end, waits `graceMs`, kills and removes it. It succeeds if there is no such workload.
  */
 export interface Runtime {
   readonly traits: RuntimeTraits;

@@ -1,6 +1,7 @@
 /** The world of a single machine: slots are files, workloads are containers of podman or processes, one replica. */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import type { Provider } from '../providers/provider.ts';
 import type { PromptStore, Runtime } from '../reconciler/ports.ts';
 import { createPromptStore } from '../models/prompts/prompt-store.ts';
 import { messageOf } from '../platform/error-text.ts';
@@ -18,6 +19,7 @@ import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs, type OwnProgram, type ServiceOptions, type World } from './world.ts';
 import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import { createOwnModels } from './own-models.ts';
+import { withProgramOptions } from './program-options.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
 export async function createHostWorld(
@@ -41,22 +43,22 @@ export async function createHostWorld(
   const profilesDirectory = path.join(settings.SVC_CONFIG_DIR, 'profiles');
   const { SVC_QUIET_PERIOD: quietPeriodMs } = settings;
   const profiles = createProfileStore({ directory: profilesDirectory, slotsDirectory: directory, editor, quietPeriodMs });
-  const host = createHostProbe({ hardware: async () => withPrograms(await hardware.value.read(), programs) });
+  const readHardware = async (): Promise<Hardware> => withPrograms(await hardware.value.read(), programs);
+  const host = createHostProbe({ hardware: readHardware });
   const catalogue = await createServiceCatalogue(options, { keeps: true });
   const inputs = await createDesiredInputs(options, slots, {
     catalogue,
     lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
   });
-  const runtime = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
-  const own = createOwnModels({
+  const asked = {
     providers: options.providers,
     programs,
-    runtime,
-    imagesOf: ({ kind }) => PROVIDER_KINDS[kind].backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
+    imagesOf: ({ kind }: Provider) => PROVIDER_KINDS[kind].backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
     env: options.env,
-    hardware: async () => withPrograms(await hardware.value.read(), programs),
-    now: () => performance.now(),
-  });
+  };
+  const bare = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
+  const runtime = withProgramOptions(bare, { ...asked, cacheDir: path.join(settings.SVC_STATE_DIR, 'program-help') });
+  const own = createOwnModels({ ...asked, runtime, hardware: readHardware, now: () => performance.now() });
   const models = createHostModelStore(options, host, { ...catalogue, own });
   return ok({
     ...inputs,

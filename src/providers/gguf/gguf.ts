@@ -4,6 +4,7 @@ import { promptCache } from './prompt-cache.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
+import { llamaHelp } from './decide/llama-options.ts';
 import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory, serverSplits } from './decide/server-layout.ts';
 import { rankBackends } from '../decide/rank-backends.ts';
@@ -49,12 +50,12 @@ const inferPath: Provider['infer'] = ({ capability, path }, capabilities) => {
 };
 
 /**
- * Flags for computing, responses and memory, compared with `llama-server --help` of Debian's llama.cpp-tools. All
- * others are refused through the API, also those of later versions: llama-server has flags that load libraries, serve
- * directories, write logs, listen on other addresses, and run tools.
+ * Flags for computing, responses and memory, of builds of several years. All others are refused through the API, also
+ * those of later versions: llama-server has flags that load libraries, serve directories, write logs, listen on other
+ * addresses, and run tools. Whether a build has a flag is for its program to say (`llama-options.ts`).
  */
 const COMPUTING =
-  '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap --repack --no-repack -nr --check-tensors ' +
+  '-t --threads -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll --numa --mlock --mmap --no-mmap -lm --load-mode --repack --no-repack -nr --check-tensors ' +
   '-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe ' +
   '-fit --fit -fitt --fit-target -fitc --fit-ctx -fa --flash-attn --op-offload --no-op-offload -kvo --kv-offload -nkvo --no-kv-offload --mmproj-offload --no-mmproj-offload';
 const CONTEXT =
@@ -68,7 +69,8 @@ const SAMPLING =
 const ANSWERING =
   '-a --alias --embedding --embeddings --rerank --reranking --pooling --embd-normalize --jinja --no-jinja --chat-template --chat-template-kwargs --reasoning --reasoning-format ' +
   '--reasoning-budget --prefill-assistant --no-prefill-assistant -sp --special --spm-infill --image-min-tokens --image-max-tokens -r --reverse-prompt --warmup --no-warmup ' +
-  '-to --timeout --threads-http -sps --slot-prompt-similarity --metrics --no-slots --no-webui --no-ui --offline --no-perf --draft --draft-n --draft-max --draft-min --draft-p-min';
+  '-to --timeout --threads-http -sps --slot-prompt-similarity --metrics --no-slots --no-webui --no-ui --offline --no-perf --draft --draft-n --draft-max --draft-min --draft-p-min ' +
+  '--spec-type --spec-draft-n-max --spec-draft-n-min --spec-draft-p-min --spec-ngram-mod-n-max --spec-ngram-mod-n-min --spec-ngram-mod-n-match';
 
 export const SAFE_FLAGS: ReadonlySet<string> = new Set([COMPUTING, CONTEXT, SAMPLING, ANSWERING].flatMap((flags) => flags.split(' ')));
 
@@ -79,6 +81,7 @@ export const gguf: Provider = {
   containerPort: 8080,
   readyPath: '/health',
   safeFlags: SAFE_FLAGS,
+  help: llamaHelp,
   models: ggufFormat,
   openProgram: openLlamaServer,
   rankBackends: (hardware) => rankBackends('gguf', hardware),

@@ -7,6 +7,7 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import type { ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
+import { knownOptions, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 
@@ -40,7 +41,7 @@ function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
     const image = observed.traits.images ? desired.images(slot.spec.provider, slot.spec.backend) : undefined;
     if (model?.kind !== 'present' || (image === undefined && observed.traits.images)) return undefined;
     try {
-      return desired.templateOf(slot, model.facts, image);
+      return desired.templateOf(slot, model.facts, image, knownOptions(optionsOf(slot.spec.provider, image, observed.runtime)));
     } catch {
       return undefined;
     }

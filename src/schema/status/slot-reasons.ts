@@ -44,6 +44,7 @@ export const PROGRESS_REASONS = {
   ImageNotPresent: reason('The image is not on this machine yet, so it is pulled', 'Wait; the status shows the progress'),
   ModelNotPresent: reason('The model is not in the store yet, so it is downloaded', 'Wait; the status shows the progress'),
   ModelNotLookedUp: reason('The model store has not answered yet', 'Wait; if it lasts, check that the disk of the store responds'),
+  ProgramNotAsked: reason('The program of the slot is asked for its flags before its first start', 'Wait; this takes seconds'),
   Fetching: reason('The pods of the slot download and verify the model', 'Wait'),
   Starting: reason('The workload is being created', 'Wait'),
   Warming: reason('The server runs and loads its model; it does not answer yet', 'Wait; `start_timeout` limits how long this may take'),
@@ -102,6 +103,10 @@ export const PROBLEM_REASONS = {
   ModelUnsuitable: stalling(
     'The server would accept the model with the settings of the slot, and then answer with nonsense or crash',
     'Change the arguments or the model as the message says',
+  ),
+  ArgumentsRefused: stalling(
+    'The program of the slot does not have a flag of `model.args`, so it is not started; the server that runs goes on',
+    'Replace or remove the flag as the message says, or install a build that has it',
   ),
   ModelPullFailed: reason(
     'The model could not be downloaded or verified; the download is tried again and resumes',

@@ -1,5 +1,5 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
-import type { Endpoint, ModelFacts, ProviderRegistry } from '../../../src/providers/provider.ts';
+import type { Endpoint, ModelFacts, ProgramHelp, ProgramOptions, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { WorkloadHistory } from '../../../src/reconciler/decide/facts/workload-history.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
@@ -30,6 +30,10 @@ export interface Scene {
   /** Why a pullable model may not be pulled. */
   readonly refusal?: string;
   readonly image?: boolean;
+  /** What is known of the flags of its program. Default: nothing. */
+  readonly options?: ProgramOptions | 'asking';
+  /** How its provider asks for them. Default: it does not. */
+  readonly help?: ProgramHelp;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
@@ -85,7 +89,8 @@ export function factsOf(scene: Scene): {
   readonly template: Template;
 } {
   const traits = { ...TRAITS, ...scene.traits };
-  const provider = { ...FAKE_PROVIDER, leastDeviceBytes: () => scene.leastDeviceBytes };
+  const help = scene.help === undefined ? {} : { help: scene.help };
+  const provider = { ...FAKE_PROVIDER, ...help, leastDeviceBytes: () => scene.leastDeviceBytes };
   const providers = scene.without === 'provider' ? {} : { gguf: provider };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
@@ -132,6 +137,7 @@ export function factsOf(scene: Scene): {
             facts: {
               workloads: workloads.map((each) => observedOf(each, slot, template)),
               images: [{ reference: IMAGE.reference, present: scene.image ?? true, imageId: IMAGE.imageId ?? '' }],
+              ...(scene.options === undefined ? {} : { options: new Map([[IMAGE.reference, scene.options]]) }),
             },
           }
         : { kind: 'unreachable', message: scene.unreachable },

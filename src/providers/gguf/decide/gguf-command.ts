@@ -5,6 +5,7 @@ import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
+import { allLayers, closingArguments } from './llama-options.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { chooseLayout, GPU_LAYERS, usesGpu } from './server-layout.ts';
 import type { ServerLayout } from './gguf-memory.ts';
@@ -49,10 +50,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     ...deviceArguments(slot),
     ...((model.sizeBytes ?? Infinity) < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
-    // Otherwise it serves a web page and the prompts of all users, and may download models.
-    '--no-ui',
-    '--no-slots',
-    '--offline',
+    ...closingArguments(slot.options),
     ...spec.model.args,
   ];
 }
@@ -89,8 +87,8 @@ function contextArguments(slot: GgufSlot): readonly string[] {
   return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
-const deviceArguments = ({ spec, env = {} }: GgufSlot): readonly string[] =>
-  usesGpu(spec) ? ['--n-gpu-layers', env[GPU_LAYERS] ?? 'all'] : ['--n-gpu-layers', '0'];
+const deviceArguments = ({ spec, env = {}, options }: GgufSlot): readonly string[] =>
+  usesGpu(spec) ? ['--n-gpu-layers', env[GPU_LAYERS] ?? allLayers(options)] : ['--n-gpu-layers', '0'];
 
 function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);

@@ -42,7 +42,7 @@ function findDrift(workload: ObservedWorkload, template: Template, imageId: stri
   const isKnown = (hostPort !== undefined || template.containerPort !== undefined) && !(isDivisible && container.env === undefined);
   return [
     ...difference('image', container.imageId, imageId),
-    ...(isKnown ? argvDrift(container.argv, template.argv(hostPort ?? 0, container.env)) : []),
+    ...(isKnown ? argvDrift(container.argv, template.argv(hostPort ?? 0, container.env), template.byBuild) : []),
     ...envDrift(container.env, template),
     ...difference('mounts', container.mounts && mountTexts(container.mounts), mountTexts(template.mounts)),
     ...difference('devices', container.devices?.toSorted(), template.devices.toSorted()),
@@ -57,8 +57,10 @@ function difference(what: string, actual: unknown, wanted: unknown): string[] {
 }
 
 /** Arguments may be secrets: only the flag from which they differ is named. */
-function argvDrift(actual: readonly string[] | undefined, wanted: readonly string[]): string[] {
+function argvDrift(actual: readonly string[] | undefined, wanted: readonly string[], byBuild?: ReadonlySet<string>): string[] {
   if (actual === undefined || isSameValue(actual, wanted)) return [];
+  const [ours, others] = [wanted, actual].map((words) => words.filter((word) => byBuild?.has(word) !== true));
+  if (isSameValue(ours, others)) return [];
   const at = wanted.findIndex((word, index) => actual[index] !== word);
   const flag = wanted.slice(0, at === -1 ? undefined : at + 1).findLast((word) => word.startsWith('--'));
   return [`argv differs${flag === undefined ? '' : ` from "${flag.split('=', 1)[0]}" on`}`];

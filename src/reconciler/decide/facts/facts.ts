@@ -1,5 +1,5 @@
 /** What a plan is made from (`Desired`, `Observed`) and what it consists of (`Plan`, `Decision`). Types only. */
-import type { ModelFacts, ProviderRegistry, Voice } from '../../../providers/provider.ts';
+import type { ModelFacts, ProgramOptions, ProviderRegistry, Voice } from '../../../providers/provider.ts';
 import type { HostFacts, Hardware } from '../../../schema/status/hardware.ts';
 import type { Failure, Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
@@ -43,7 +43,12 @@ export interface Desired {
   /** The hardware of this host; undefined where it is not known or does not matter. */
   readonly hardware?: Hardware | undefined;
   /** `makeTemplate` for this slot; undefined if its provider is not part of this installation. */
-  readonly templateOf: (slot: DesiredSlot, model: ModelFacts, image: ImageReference | undefined) => Template | undefined;
+  readonly templateOf: (
+    slot: DesiredSlot,
+    model: ModelFacts,
+    image: ImageReference | undefined,
+    options?: ProgramOptions,
+  ) => Template | undefined;
   /** `compareWorkload` in this runtime. */
   readonly compare: (slot: DesiredSlot, template: Template, imageId: string | undefined, workload: ObservedWorkload) => Comparison;
 }

@@ -3,6 +3,7 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import type { ProgramOptions } from '../../../providers/provider.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from './choose-backend.ts';
 import { isPull } from './actions.ts';
@@ -41,6 +42,7 @@ export interface ImageFacts {
   readonly image: ImageReference | undefined;
   readonly present: boolean;
   readonly imageId: string | undefined;
+  readonly options: ProgramOptions | 'asking' | undefined;
 }
 
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
@@ -86,10 +88,17 @@ function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed)
       image,
       present: image === undefined ? !traits.images : present.has(image.reference),
       imageId: image === undefined ? undefined : (present.get(image.reference) ?? image.imageId),
+      options: optionsOf(spec.provider, image, runtime),
     });
   }
   return found;
 }
+
+/** The flags of the program that would run. */
+export const optionsOf = (kind: ProviderKind, image: ImageReference | undefined, runtime: Observed['runtime']): ImageFacts['options'] =>
+  runtime.kind === 'reachable' ? runtime.facts.options?.get(image?.reference ?? kind) : undefined;
+
+export const knownOptions = (options: ImageFacts['options']): ProgramOptions | undefined => (options === 'asking' ? undefined : options);
 
 /** The hardware without free memory, so that another program's allocation causes no new plan. */
 function machineOf(hardware: Hardware | undefined): Machine | undefined {

@@ -12,7 +12,7 @@ import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import { applyKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, stopKey, type Action } from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
-import type { Circumstances, Gathered } from './gather.ts';
+import type { Circumstances, Gathered, ImageFacts } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
 
 /** Facts about one workload in a view. */
@@ -40,6 +40,8 @@ export interface SlotFacts {
   readonly imagePresent: boolean;
   /** The id that the wanted image stands for; undefined where it is not known. */
   readonly imageId: string | undefined;
+  /** The flags of its program; `asking`: known soon. */
+  readonly options: ImageFacts['options'];
   /** Peak measured memory of the slot's servers, over all revisions. */
   readonly measured: MeasuredMemory | undefined;
   readonly workloads: readonly WorkloadFacts[];
@@ -77,7 +79,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
   const { shared, observed, stopping } = gathered;
   const { name, spec } = slot;
   const { pulls } = shared;
-  const { image, present, imageId } = shared.images.get(spec.provider)?.get(spec.backend) ?? {};
+  const { image, present, imageId, options } = shared.images.get(spec.provider)?.get(spec.backend) ?? {};
   const demand = observed.demand.get(name);
   const last = observed.published.get(name)?.decision;
   return {
@@ -89,6 +91,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     image,
     imagePresent: present === true,
     imageId,
+    options,
     measured: observed.measured?.get(name),
     workloads: (gathered.workloads.get(name) ?? []).map((fact) => workloadFactsOf(fact, gathered)),
     waiting: demand?.waiting ?? 0,

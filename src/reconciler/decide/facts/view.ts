@@ -3,6 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from './choose-backend.ts';
+import { knownOptions } from './gather.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -53,11 +54,12 @@ export interface SlotView extends SlotFacts {
 
 /** Throws where the provider of the slot does. */
 export function viewSlot(facts: SlotFacts, now: number): SlotView {
-  const { circumstances, slot, judged, model, image, attempts } = facts;
+  const { circumstances, slot, judged, model, image, attempts, options } = facts;
   const { traits, providers, machine, leads } = circumstances;
   const { spec } = slot;
   const imageUsable = image !== undefined || !traits.images;
-  const template = model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image) : undefined;
+  const template =
+    model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image, knownOptions(options)) : undefined;
   const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));
   // Attempts of earlier generations do not count.
   const current = attempts?.generation === slot.generation ? attempts : undefined;

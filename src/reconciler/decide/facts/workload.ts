@@ -4,7 +4,7 @@
  * most.
  */
 import { createHash } from 'node:crypto';
-import type { MemoryDemand, MemorySplit, ModelFacts, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
+import type { MemoryDemand, MemorySplit, ModelFacts, ProgramOptions, Provider, SlotContext, Voice } from '../../../providers/provider.ts';
 import { Revision, type SlotName } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
@@ -19,6 +19,10 @@ export interface Template {
   readonly voices?: readonly Voice[] | undefined;
   /** Why the provider refuses to serve this model with these settings, and what to do. */
   readonly objection?: string | undefined;
+  /** Why its program would refuse arguments of the slot, and what to do. */
+  readonly refusedArguments?: string | undefined;
+  /** Words of `argv` that depend on the build of the program. */
+  readonly byBuild?: ReadonlySet<string> | undefined;
   /** What a discrete device must have in total for this model. */
   readonly leastDeviceBytes?: number | undefined;
   /** What admission counts: the larger of the spec's and the estimate, by where it is. Undefined: not known. */
@@ -45,6 +49,8 @@ export interface TemplateInputs {
   readonly provider: Provider;
   readonly model: ModelFacts;
   readonly image: ImageReference | undefined;
+  /** Flags of the program. Default: not known. */
+  readonly options?: ProgramOptions | undefined;
   readonly traits: RuntimeTraits;
   readonly modelsRoot: string;
   /** Host path of the kept prompts. Default: none are kept. */
@@ -55,7 +61,7 @@ export interface TemplateInputs {
 export const SYMBOLIC_PORT = 0;
 
 /** Throws where the provider does. */
-export function makeTemplate({ name, spec, provider, model, image, traits, modelsRoot, promptsRoot }: TemplateInputs): Template {
+export function makeTemplate({ name, spec, provider, model, image, options, traits, modelsRoot, promptsRoot }: TemplateInputs): Template {
   const shared = traits.network === 'shared';
   const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
   const context = (port: number): SlotContext => ({
@@ -97,12 +103,14 @@ export function makeTemplate({ name, spec, provider, model, image, traits, model
     voices: provider.voices?.(model),
     memory,
     objection: provider.objection?.(name, spec, model),
+    refusedArguments: options && provider.help?.objection(spec.model.args, options),
+    byBuild: provider.help?.byBuild,
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
     splits: splits.map((split) => ({ ...split, demand: demandOf(split.demand, spec) ?? split.demand })),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, model, memoryBytes) : undefined,
-    argv: (port, env) => provider.startCmd({ ...context(port), ...defined({ env }) }),
+    argv: (port, env) => provider.startCmd({ ...context(port), ...defined({ env, options }) }),
   };
 }
 

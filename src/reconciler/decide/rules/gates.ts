@@ -66,6 +66,14 @@ function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
 /** A server would start, and answer with nonsense. */
 const modelUnsuitable = ({ template }: SlotView): Gate | undefined => stalled('ModelUnsuitable', template?.objection);
 
+const flagsRefused = ({ template }: SlotView): Gate | undefined => stalled('ArgumentsRefused', template?.refusedArguments);
+
+/** What runs has been accepted by its program. */
+function flagsNotKnown({ options, workloads, spec }: SlotView): Gate | undefined {
+  if (options !== 'asking' || workloads.some(({ alive, standing }) => alive && standing === 'current')) return undefined;
+  return { kind: 'waiting', reason: 'ProgramNotAsked', message: `The program of provider "${spec.provider}" has not listed its flags yet` };
+}
+
 /** With less, its server would fail at the first request. */
 function deviceTooSmall({ template, largestDeviceBytes, spec }: SlotView): Gate | undefined {
   return stalledBy(tooSmallFor(spec.model.default, template?.leastDeviceBytes, largestDeviceBytes));
@@ -165,6 +173,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   licenseNotAccepted,
   modelOfAnother,
   modelUnsuitable,
+  flagsRefused,
   deviceTooSmall,
   templateBroken,
   failedFinally,
@@ -174,6 +183,7 @@ const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   backingOff,
   startingAgain,
   modelNotLookedUp,
+  flagsNotKnown,
   imageNotPresent,
   modelNotPresent,
 ];
