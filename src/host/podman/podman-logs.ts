@@ -99,12 +99,13 @@ export async function printFromImage(
   }
 }
 
-const Ids = z.array(z.object({ Id: z.string() }));
+const Listed = z.array(z.object({ Id: z.string(), Labels: z.record(z.string(), z.string()).nullish() }));
 
 /** Removes containers of `printFromImage` that this installation left when it was killed. Never fails. */
 export async function removePrinting(api: PodmanApi, instance: string, signal: AbortSignal): Promise<void> {
   const filters = encodeURIComponent(JSON.stringify({ label: [`${PRINTS_LABEL}=${instance}`] }));
   const listed = await api.call('GET', `${LIBPOD}/containers/json?all=true&filters=${filters}`, { signal });
-  for (const { Id } of (listed.ok ? Ids.safeParse(listed.value.body).data : undefined) ?? [])
-    await api.call('DELETE', `${LIBPOD}/containers/${Id}?force=true&v=true`, { signal, timeoutMs: REMOVE_TIMEOUT_MS });
+  for (const { Id, Labels } of (listed.ok ? Listed.safeParse(listed.value.body).data : undefined) ?? [])
+    if (Labels?.[PRINTS_LABEL] === instance)
+      await api.call('DELETE', `${LIBPOD}/containers/${Id}?force=true&v=true`, { signal, timeoutMs: REMOVE_TIMEOUT_MS });
 }

@@ -30,10 +30,7 @@ export interface Scene {
   /** Why a pullable model may not be pulled. */
   readonly refusal?: string;
   readonly image?: boolean;
-  /** What is known of the flags of its program. Default: nothing. */
-  readonly options?: ProgramOptions | 'asking';
-  /** How its provider asks for them. Default: it does not. */
-  readonly help?: ProgramHelp;
+  readonly program?: { readonly help: ProgramHelp; readonly options?: ProgramOptions | 'asking' };
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
@@ -89,8 +86,7 @@ export function factsOf(scene: Scene): {
   readonly template: Template;
 } {
   const traits = { ...TRAITS, ...scene.traits };
-  const help = scene.help === undefined ? {} : { help: scene.help };
-  const provider = { ...FAKE_PROVIDER, ...help, leastDeviceBytes: () => scene.leastDeviceBytes };
+  const provider = { ...FAKE_PROVIDER, ...scene.program, leastDeviceBytes: () => scene.leastDeviceBytes };
   const providers = scene.without === 'provider' ? {} : { gguf: provider };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
@@ -137,7 +133,7 @@ export function factsOf(scene: Scene): {
             facts: {
               workloads: workloads.map((each) => observedOf(each, slot, template)),
               images: [{ reference: IMAGE.reference, present: scene.image ?? true, imageId: IMAGE.imageId ?? '' }],
-              ...(scene.options === undefined ? {} : { options: new Map([[IMAGE.reference, scene.options]]) }),
+              options: new Map(scene.program?.options === undefined ? [] : [[IMAGE.reference, scene.program.options]]),
             },
           }
         : { kind: 'unreachable', message: scene.unreachable },

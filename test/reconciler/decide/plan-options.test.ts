@@ -13,7 +13,10 @@ const help: ProgramHelp = {
   },
   byBuild: new Set(['--either', '--or']),
 };
-const withArgs = (...args: readonly string[]): Scene => ({ help, slot: { model: { default: 'a.gguf', args: [...args] } } });
+const withArgs = (args: readonly string[], options?: ProgramOptions | 'asking'): Scene => ({
+  program: { help, ...(options === undefined ? {} : { options }) },
+  slot: { model: { default: 'a.gguf', args: [...args] } },
+});
 
 const findings = (scene: Scene) => {
   const { made, actions } = planOf(scene);
@@ -21,7 +24,7 @@ const findings = (scene: Scene) => {
 };
 
 describe('arguments that the program would refuse', () => {
-  const refused = { ...withArgs('--old'), options: OPTIONS };
+  const refused = withArgs(['--old'], OPTIONS);
 
   test('stall the slot, with the fix, and nothing is started', () => {
     const { actions, decision } = findings(refused);
@@ -45,7 +48,7 @@ describe('arguments that the program would refuse', () => {
 });
 
 describe('a program that is being asked', () => {
-  const asking: Scene = { ...withArgs('--old'), options: 'asking' };
+  const asking = withArgs(['--old'], 'asking');
 
   test('is waited for, by a first start and by a swap, and the old workload serves', () => {
     expect(findings(asking)).toMatchObject({ actions: [], reasons: ['ProgramNotAsked'] });
@@ -59,15 +62,15 @@ describe('a program that is being asked', () => {
 });
 
 test.each<[string, Scene]>([
-  ['the program has all flags', { ...withArgs('--new'), options: OPTIONS }],
-  ['its flags are not known', withArgs('--old')],
+  ['the program has all flags', withArgs(['--new'], OPTIONS)],
+  ['its flags are not known', withArgs(['--old'])],
 ])('the workload is started where %s', (_why, scene) => {
   expect(findings(scene).actions).toEqual([expect.stringMatching(/^apply/)]);
 });
 
 describe('an update of the program', () => {
   test('changes no revision: nothing is restarted for it', () => {
-    const { desired, slot, template, observed } = factsOf(withArgs('--new'));
+    const { desired, slot, template, observed } = factsOf(withArgs(['--new']));
     const model = [...observed.models.values()][0];
     if (model?.kind !== 'present') throw new Error('It must be there');
     const after = desired.templateOf(slot, model.facts, template.image, { ...OPTIONS, flags: {} });
@@ -76,7 +79,7 @@ describe('an update of the program', () => {
 
   test('is no drift of a server that was started with what the earlier build had', () => {
     const driftOf = (argv: readonly string[]): readonly string[] => {
-      const { desired, observed, slot, template } = factsOf({ ...withArgs(), workloads: [{ id: 'w1', altered: { argv: [...argv] } }] });
+      const { desired, observed, slot, template } = factsOf({ ...withArgs([]), workloads: [{ id: 'w1', altered: { argv: [...argv] } }] });
       const [workload] = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
       if (workload === undefined) throw new Error('It must be there');
       return desired.compare(slot, { ...template, argv: () => ['fake', '--either', '1'] }, undefined, workload).drift;

@@ -8,7 +8,7 @@ import path from 'node:path';
 export const B11669 = readFileSync(path.join(import.meta.dirname, 'b11669.txt'), 'utf8');
 
 /** Drops the entries that have one of these names. */
-export function without(text: string, ...flags: readonly string[]): string {
+function without(text: string, ...flags: readonly string[]): string {
   const entries = text.split(/\n(?=-)/);
   return entries
     .filter((entry) => !flags.some((flag) => (entry.split(/ {2,}(?=[^ -])|\n/)[0] ?? '').split(/[, ]+/).includes(flag)))
