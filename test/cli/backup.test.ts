@@ -6,6 +6,8 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { packTar, unpackTar, type TarEntry } from 'modern-tar';
 import { BACKUP_FILE_BYTES, BACKUP_LIMITS, judgeBackupMember } from '../../src/cli/decide/backup-members.ts';
+import { ACCEPTED_FILES } from '../../src/models/catalogue/accepted-files.ts';
+import { UPDATED_CATALOGUE } from '../../src/models/catalogue/catalogue-source.ts';
 import { writeDemoModels } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl, type Ran } from './run-svcctl.ts';
 
@@ -23,6 +25,11 @@ beforeEach(async () => {
   await put('one/state/timelines/primary.jsonl', '{"at":1}\n');
   await put('one/state/slots/primary.json', '{"generation":8}\n');
   await put('one/state/voices/ann/recording', 'RIFF', 0o600);
+  await put('one/state/learned/primary.json', '{"days":[],"outcomes":[]}', 0o600);
+  await put(`one/state/${ACCEPTED_FILES}`, '[]');
+  await put(`one/state/${UPDATED_CATALOGUE}`, 'published = "2026-11-24"\n');
+  await put(`one/state/${UPDATED_CATALOGUE}.previous`, 'published = "2026-11-01"\n');
+  await put('one/state/prompts/primary/ab-1-256-0.prompt', 'what users wrote', 0o600);
   await put('one/state/engine/node_modules/a/index.js', '0;\n');
   await put('one/state/runtime.json', '{}');
   await put('one/state/logs/primary.log', 'log\n');
@@ -67,7 +74,7 @@ const member = (name: string, more: Partial<TarEntry['header']> = {}): TarEntry 
 
 describe('svcctl backup', () => {
   test('saves what the service keeps, without models, programs, locks and what belongs to the machine', async () => {
-    expect(await on('one', 'backup')).toMatchObject({ code: 0, out: expect.stringContaining('Saved 7 files, and the names of') });
+    expect(await on('one', 'backup')).toMatchObject({ code: 0, out: expect.stringContaining('Saved 11 files, and the names of') });
     expect((await stat(path.join(dir, 'b.tar.gz'))).mode & 0o777).toBe(0o600);
     const members = await unpackTar(gunzipSync(await readFile(path.join(dir, 'b.tar.gz'))));
     const [first, ...others] = members;
@@ -80,6 +87,10 @@ describe('svcctl backup', () => {
       'config/profiles/coding/primary.toml',
       'config/slots/primary.toml',
       'config/tokens.toml',
+      'state/accepted-files.json',
+      'state/catalogue.toml',
+      'state/catalogue.toml.previous',
+      'state/learned/primary.json',
       'state/slots/primary.json',
       'state/timelines/primary.jsonl',
       'state/voices/ann/recording',
@@ -92,7 +103,7 @@ describe('svcctl backup', () => {
     const { code, out, err } = await on('two', 'restore');
     expect({ code, out, err }).toMatchObject({
       code: 0,
-      out: expect.stringContaining('Restored 7 files'),
+      out: expect.stringContaining('Restored 11 files'),
       err: expect.stringContaining('Restart the service'),
     });
     expect(out).toContain('svcctl model pull demo-fox');
@@ -101,6 +112,7 @@ describe('svcctl backup', () => {
     expect([await mode('config/tokens.toml'), await mode('config/api.env'), await mode('config/slots/primary.toml')]).toEqual([
       0o600, 0o640, 0o644,
     ]);
+    expect(await mode('state/learned/primary.json')).toBe(0o600);
     expect(await on('two', 'restore')).toMatchObject({ code: 0, out: expect.stringContaining('Restored 0 files') });
   });
 
@@ -135,6 +147,8 @@ describe('svcctl restore refuses', () => {
     ['a directory', member('config/slots/', { type: 'directory', size: 0 }), 'not a regular file'],
     ['a file of another program', member('etc/cron.d/job'), 'which no backup contains'],
     ['a file of the state that belongs to a machine', member('state/runtime.json'), 'which no backup contains'],
+    ['a prompt', member('state/prompts/primary/ab-1-256-0.prompt'), 'which no backup contains'],
+    ['a file beside the catalogue', member('state/catalogue.toml.d'), 'which no backup contains'],
     ['a program', member('state/engine/node_modules/a/index.js'), 'which no backup contains'],
     ['a lock', member('config/.service.lock'), 'which no backup contains'],
     ['a second manifest', member('svc-backup.json'), 'twice'],

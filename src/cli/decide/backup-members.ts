@@ -18,9 +18,19 @@ export type BackupManifest = z.output<typeof BackupManifest>;
 
 /**
  * Entries of the state directory. The others follow from these (status, last good texts), belong to this machine
- * (runtime, processes, logs), or can be had again (models, images, engines). None is a program.
+ * (runtime, processes, logs), or can be had again (models, images, engines, prompts). None is a program. A catalogue is
+ * checked against its signature wherever it is read.
  */
-const STATE_ENTRIES = ['slots', 'timelines', 'voices', 'token-use.json'];
+const STATE_ENTRIES = [
+  'slots',
+  'timelines',
+  'voices',
+  'learned',
+  'token-use.json',
+  'accepted-files.json',
+  'catalogue.toml',
+  'catalogue.toml.previous',
+];
 
 /** Thousands of slots have some MB, and thousands of voices some GB. */
 export const BACKUP_LIMITS: UnpackLimits = { bytes: 4 * 2 ** 30, members: 100_000 };

@@ -136,9 +136,11 @@ export async function runRestore(cli: Cli, options: BackupOptions, file: string)
   const present = await modelsOf({ env, terminal: cli.terminal });
   for (const model of manifest.models.filter((each) => !present.includes(each)))
     cli.terminal.line(`Model missing: svcctl model pull ${model}`);
-  // Slots, profiles, tokens, models and toolboxes are watched.
-  if (restored.some((name) => name.startsWith('state/') || name === 'config/api.env'))
-    cli.terminal.note('Restart the service: it reads settings, history and voices when it starts ("systemctl restart svc-api")');
+  // Slots, profiles, tokens, models, toolboxes and the catalogue are watched.
+  if (restored.some((name) => /^state\/(?!catalogue\.)|^config\/api\.env$/.test(name)))
+    cli.terminal.note(
+      'Restart the service: it reads settings, history, voices and accepted files when it starts ("systemctl restart svc-api")',
+    );
 }
 
 interface Member {
