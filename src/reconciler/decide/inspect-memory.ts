@@ -89,7 +89,11 @@ function isWanted({ name, spec }: DesiredSlot, { observed, now, bySlot }: Case):
   if (!spec.enabled || (observed.traits.network === 'pods' && spec.cluster.replicas === 0)) return false;
   const inFlight = (bySlot.get(name) ?? []).some(({ id }) => (observed.activity.get(id)?.inFlight ?? 0) > 0);
   if (inFlight || (observed.demand.get(name)?.waiting ?? 0) > 0) return true;
+  if (observed.warm?.has(name) === true) return true;
   const lastActiveAt = observed.lastActive.get(name);
+  const ahead = observed.published.get(name)?.decision.ahead;
+  // It was loaded ahead of requests, and none has come.
+  if (spec.load === 'on-demand' && ahead !== undefined && ahead.lastActiveAt === lastActiveAt) return false;
   if (lastActiveAt === undefined) return spec.load === 'always';
   return now - lastActiveAt < spec.lifecycle.idleTimeoutMs;
 }

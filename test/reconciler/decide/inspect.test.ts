@@ -133,6 +133,22 @@ describe('inspect()', () => {
     expect(wrong(scene, stoppedQuietly)).not.toContain('which is wanted, current and passing');
   });
 
+  test.each([
+    ['accepts the stop of a workload that was loaded ahead of requests, without one since', 9000, false, false],
+    ['rejects it after a request', 20, false, true],
+    ['rejects it while the workload is to be loaded ahead of requests', 9000, true, true],
+  ])('%s', (_, requestedMs, isWarm, rejects) => {
+    const { desired, observed } = factsOf({ slot: { load: 'on-demand' }, lastActive: requestedMs, workloads: [{ id: 'w1' }] });
+    const made = plan(desired, observed, NOW);
+    const ahead = { lastActiveAt: NOW - 9000 };
+    const published = new Map(
+      [...made.decisions].map(([name, decision]) => [name, { decision: { ...decision, ahead }, since: 0, conditions: [] }]),
+    );
+    const warm = new Map(isWarm ? [[PRIMARY, because]] : []);
+    const found = inspect(stoppedQuietly(made), desired, { ...observed, published, warm }, NOW);
+    expect(found.some(({ message }) => message.endsWith('wanted, current and passing'))).toBe(rejects);
+  });
+
   test('rejects the stop of one of two while the other one is being stopped', () => {
     const { desired, observed } = factsOf({ workloads: [{ id: 'w1' }, { id: 'w2', name: 'other', port: 18_081 }] });
     const running = new Map([['stop:w2', { action: stop('w2'), startedAt: NOW }]]);

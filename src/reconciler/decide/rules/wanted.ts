@@ -157,11 +157,12 @@ function latest(times: readonly (number | undefined)[]): number | undefined {
 function isOwedTime({ slot: { spec }, edit, before, workloads, published, takesOver, hasFailures }: ActivityFacts): boolean {
   const always = spec.load === 'always';
   const last = published?.decision;
+  const edited = edit === 'edited' || edit === 'scaled-up';
+  if (always && edited) return true;
   // A load that no request has asked for gives no reason to keep the slot.
   if (last?.ahead !== undefined && !takesOver) return false;
   const loading = last?.state === 'pulling' || last?.state === 'starting' || last?.state === 'warming';
   const retrying = always && last?.state === 'offline' && last.wanted && hasFailures;
-  const edited = edit === 'edited' || edit === 'scaled-up';
   const found = (before === undefined || takesOver) && workloads.some(({ phase }) => phase === 'running' || phase === 'created');
-  return (always && edited) || loading || retrying || found;
+  return loading || retrying || found;
 }

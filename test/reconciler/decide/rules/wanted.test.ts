@@ -5,7 +5,7 @@ import { slotFactsOf } from '../../../../src/reconciler/decide/facts/slot-facts.
 import { viewSlot } from '../../../../src/reconciler/decide/facts/view.ts';
 import { deriveLastActive, wantedUntil, whyNotWanted } from '../../../../src/reconciler/decide/rules/wanted.ts';
 import { WorkloadId } from '../../../../src/schema/words/names.ts';
-import { factsOf, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
+import { factsOf, NOW, planOf, PRIMARY, type Scene } from '../plan-fixture.ts';
 
 type Facts = Parameters<typeof deriveLastActive>[0];
 const BEFORE = NOW - 50_000;
@@ -16,6 +16,12 @@ const used = (inFlight: number, lastUsedAt?: number): Partial<Facts> => ({
     demand: new Map(),
   },
 });
+/** In the last pass, it ran ahead of requests. */
+const AHEAD: Partial<Facts> = {
+  published: [...planOf(RUNNING).made.decisions.values()]
+    .map((decision) => ({ decision: { ...decision, ahead: { lastActiveAt: BEFORE } }, since: 0, conditions: [] }))
+    .at(0),
+};
 const asked = (waiting: number, lastAskedAt: number): Partial<Facts> => ({
   traffic: { workloads: new Map(), demand: new Map([[PRIMARY, { waiting, waitingSince: undefined, lastAskedAt }]]) },
 });
@@ -47,6 +53,27 @@ describe('a slot was last of use', () => {
     ['when it got its first replica, if it is always loaded', 0, 'always', { edit: 'scaled-up' }, {}],
     ['not when its replicas changed', 50_000, 'always', { edit: 'scaled' }, {}],
     ['not when it was edited, if it loads on demand', 50_000, 'on-demand', { edit: 'edited' }, {}],
+    [
+      'when it was edited while it was loaded ahead of requests, if it is always loaded',
+      0,
+      'always',
+      { edit: 'edited', ...AHEAD },
+      RUNNING,
+    ],
+    [
+      'not when it was edited while it was loaded ahead of requests, if it loads on demand',
+      50_000,
+      'on-demand',
+      { edit: 'edited', ...AHEAD },
+      RUNNING,
+    ],
+    [
+      'not when its server was found running that was loaded ahead of requests',
+      undefined,
+      'on-demand',
+      { before: undefined, ...AHEAD },
+      RUNNING,
+    ],
     ['when its server was found running', 0, 'on-demand', { before: undefined }, RUNNING],
     ['when its server was taken over', 0, 'on-demand', { takesOver: true }, RUNNING],
     ['not when a server was found that has ended', 50_000, 'always', { takesOver: true }, { workloads: [{ id: 'w1', phase: 'exited' }] }],
