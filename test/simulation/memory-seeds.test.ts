@@ -39,6 +39,12 @@ const MUTANTS: Readonly<Record<string, typeof plan>> = {
   'takes memory from a slot whose requests it does not see': withSight(({ activity }) => ({
     activity: mapValues(activity, (use) => ({ ...use, inFlight: 0 })),
   })),
+  'takes a schedule for a request': withSight(({ warm, demand }, now) => ({
+    demand: new Map([
+      ...demand,
+      ...(warm?.keys() ?? []).map((name) => [name, { waiting: 1, waitingSince: now - 60_000, lastAskedAt: now }] as const),
+    ]),
+  })),
 };
 
 describe('slots that cannot all have memory', () => {

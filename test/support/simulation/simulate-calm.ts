@@ -1,7 +1,7 @@
 /** The second phase of a simulation: without faults, everything that is desired and possible must come true, after which nothing is left to do. */
 import { isSameValue } from '../../../src/schema/words/same-value.ts';
 import { watch, watchUntil } from './simulate-chaos.ts';
-import { documentOf, MODELS, type Scene } from './simulate-scene.ts';
+import { MODELS, type Scene } from './simulate-scene.ts';
 import { violation } from './world-referee.ts';
 import { slotName, type World } from './world.ts';
 
@@ -12,7 +12,7 @@ export async function calm(scene: Scene): Promise<void> {
   const { world, random, referee, names } = scene;
   const { clock } = world;
   for (const model of MODELS) world.setModel(model, random.chance(0.8) || scene.pods ? 'present' : 'pullable', 1000);
-  for (const name of names) world.edit(name, documentOf(random, scene.pods, true));
+  for (const name of names) world.edit(name, scene.documentOf(true));
   if (scene.pods) calmCluster(scene);
   const noticed = (): boolean => names.every((name) => isNoticed(world, name));
   if (!(await watchUntil(world, referee, noticed, 30_000))) violation('An edit was not noticed');
@@ -78,8 +78,9 @@ function fulfilled(scene: Scene, name: string): boolean {
   }
   // It may be unloaded because it is idle, or because others hold the memory.
   const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;
-  // Or it loads on demand, and its requests were answered before it had to be loaded again.
-  const mayRest = slot.spec.load === 'on-demand' || slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY;
+  // Or it loads on demand, and its requests were answered before it had to be loaded again. Schedules hold at all times by now.
+  const isWarm = slot.spec.lifecycle.warm.length > 0;
+  const mayRest = !isWarm && (slot.spec.load === 'on-demand' || slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY);
   const rests = seen.status.state === 'offline' && workloads.length === 0 && seen.admission.kind === 'park';
   return full || (mayRest && rests);
 }

@@ -1,7 +1,7 @@
 /** The first phase of a simulation: a minute with edits, crashes, outages, requests and changes of the leader. */
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { crashInAction, happenInAction } from './simulate-crash.ts';
-import { BAD_MODEL, documentOf, MODELS, type Scene } from './simulate-scene.ts';
+import { BAD_MODEL, MODELS, type Scene } from './simulate-scene.ts';
 import type { Referee } from './world-referee.ts';
 import { IMAGE, slotName, type World } from './world.ts';
 
@@ -34,12 +34,12 @@ async function happen(scene: Scene, name: string): Promise<void> {
     case 0:
     case 1:
     case 2:
-      return world.edit(name, documentOf(random, scene.pods));
+      return world.edit(name, scene.documentOf());
     case 3:
       if (known && random.chance(0.5)) return world.spoil(name, 'This is not TOML');
       world.remove(name);
       // Another slot of this name, which no pass may confuse with the first one.
-      return random.chance(0.4) ? world.edit(name, documentOf(random, scene.pods)) : undefined;
+      return random.chance(0.4) ? world.edit(name, scene.documentOf()) : undefined;
     case 4:
       if (victim === undefined) return;
       referee.killed(victim);

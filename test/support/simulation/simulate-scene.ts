@@ -5,6 +5,7 @@ import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { Reason } from '../../../src/schema/status/reasons.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import type { SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
+import type { Ahead } from './simulate-ahead.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import type { Referee } from './world-referee.ts';
 import type { World, WorldOptions } from './world.ts';
@@ -35,6 +36,7 @@ export interface Scene {
   /** Whether the world is a cluster: workloads have pods, and there may be several controllers. */
   readonly pods: boolean;
   readonly budget: number;
+  documentOf(good?: boolean): SlotDocument;
 }
 
 function hostOptions(random: Random, faults: Faults) {
@@ -139,7 +141,18 @@ function failure(reason: Reason): Failure {
   return { kind: 'retry', reason, message: `The simulation made it fail: ${reason}` };
 }
 
-export function documentOf(random: Random, pods: boolean, good = false): SlotDocument {
+/** Makes the documents of a world. `good`: one that can come true. */
+export function createDocuments(random: Random, pods: boolean, ahead: Ahead): Scene['documentOf'] {
+  return (good = false) => {
+    const document = documentOf(random, pods, good);
+    const { lifecycle } = document;
+    // A slot that never rests cannot be loaded ahead of requests.
+    if (document.load === 'always' && lifecycle?.idleTimeout === 'never') return document;
+    return { ...document, lifecycle: { ...lifecycle, ...ahead.lifecycleOf(good) } };
+  };
+}
+
+function documentOf(random: Random, pods: boolean, good: boolean): SlotDocument {
   const document: SlotDocument = {
     provider: 'gguf',
     enabled: random.chance(0.85),

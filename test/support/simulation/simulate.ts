@@ -9,12 +9,13 @@ import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { isSameValue } from '../../../src/schema/words/same-value.ts';
 import { createDisturb } from './faults/disturbance.ts';
 import { createRandom, type Random } from './seeded-random.ts';
+import { createAhead } from './simulate-ahead.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
 import {
   BAD_MODEL,
   clusterOptions,
-  documentOf,
+  createDocuments,
   DRAIN_MS,
   machineOptions,
   MODELS,
@@ -56,6 +57,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const crashes = createCrashJudge();
   const pods = isCluster(seed);
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
+  const ahead = createAhead(seed, SLOTS);
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
   const world = createWorld({
     ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : singleOptions(seed, random, faults, onKilled)),
@@ -66,7 +68,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     ...(more.pauses === true
       ? { pauseMs: somePauses(seed, (random) => pods && faults.chaos && world.lead(random.int(0, world.lives().length - 1))) }
       : {}),
-    env: { ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
+    ...ahead.options,
+    env: { ...ahead.options.env, ...(budget === undefined ? {} : { SVC_MEMORY_BUDGET: budget }), SVC_PORT_RANGE: '18080-18099' },
     ...(more.clockOf === undefined ? {} : { clockOf: more.clockOf }),
     decide: {
       plan(desired, observed, now, steps) {
@@ -85,7 +88,8 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const referee = createReferee(world, DRAIN_MS, more.pauses === true ? [judgeFollowers] : RULES);
   referees.push(referee);
   for (const life of world.lives()) referee.follow(life);
-  const names = addSlots(world, random, pods);
+  const documentOf = createDocuments(random, pods, ahead);
+  const names = addSlots(world, random, { pods, documentOf });
   const scene: Scene = {
     world,
     random,
@@ -94,6 +98,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     names,
     pods,
     budget: budget === undefined ? Number.POSITIVE_INFINITY : Number(budget),
+    documentOf,
   };
   await chaos(scene);
   world.host?.machine.setFaults('none');
@@ -112,12 +117,16 @@ function somePauses(seed: number, elect: (random: Random) => void): () => number
   };
 }
 
-function addSlots(world: ReturnType<typeof createWorld>, random: Random, pods: boolean): readonly string[] {
+function addSlots(
+  world: ReturnType<typeof createWorld>,
+  random: Random,
+  { pods, documentOf }: Pick<Scene, 'pods' | 'documentOf'>,
+): readonly string[] {
   // In a cluster, the pods fetch their models themselves.
   for (const model of MODELS) world.setModel(model, pods || random.chance(0.7) ? 'present' : 'pullable', random.int(1, 2) * 1000);
   world.setModel(BAD_MODEL, 'present');
   const names = SLOTS.slice(0, random.int(1, 3));
-  for (const name of names) world.edit(name, documentOf(random, pods));
+  for (const name of names) world.edit(name, documentOf());
   return names;
 }
 

@@ -24,7 +24,7 @@ interface Timer {
 /** Large, so that these times are not mistaken for durations. */
 export const WORLD_BEGIN = 1_000_000_000_000;
 /** The wall clock is decades away from the monotonic one, so that mixing the two shows. */
-const WALL_BEGIN = 2_000_000_000_000;
+export const WALL_BEGIN = 2_000_000_000_000;
 
 export function createWorldClock(): WorldClock {
   const heap: Timer[] = [];

@@ -1,4 +1,5 @@
 /** How a world can be configured. */
+import type { RequestHistory } from '../../../src/schema/status/request-history.ts';
 import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts';
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
@@ -38,6 +39,8 @@ export interface WorldOptions {
   readonly provider?: Partial<Provider>;
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;
+  /** What was learned of requests before the world began. Default: nothing. */
+  readonly histories?: ReadonlyMap<SlotName, RequestHistory>;
   readonly env?: Readonly<Record<string, string>>;
   readonly decide?: NonNullable<LoopDeps['decide']>;
   /** How long a pass pauses before its next part, in milliseconds; asked for each part but the first. Default: passes do not pause. */

@@ -93,7 +93,7 @@ export function createWorld(options: WorldOptions = {}): World {
   const statuses = new Map<SlotName, SlotStatus>();
   const statusesOf = new Map<SlotName, DesiredSlot>();
   const timeline = { lastSeq: 0 };
-  const histories = new Map<SlotName, RequestHistory>();
+  const histories = new Map<SlotName, RequestHistory>(options.histories);
   const isFrozen = (id: WorkloadId): boolean => frozen.has(id);
   const election = createElection(options.replicas === undefined ? undefined : 0);
   const demandWakes = new Set<Wake>();

@@ -2,6 +2,7 @@
 import type { Watcher } from '../journal.ts';
 import type { Life } from '../world-life.ts';
 import type { World } from '../world.ts';
+import { judgeAhead } from './ahead.ts';
 import { judgeFacts } from './facts.ts';
 import { judgeFailures } from './failures.ts';
 import { judgeHosts } from './hosts.ts';
@@ -29,6 +30,7 @@ export const RULES: readonly Rule[] = [
   judgeStatuses,
   judgeLogs,
   judgeHosts,
+  judgeAhead,
 ];
 
 export interface Judges {
