@@ -1,5 +1,5 @@
 /** The shapes of generated models for measurements of memory: the layers and heads of real families, with fewer of them. Pure. */
-import { f32, u32 } from '../toolboxes/demo/encode-gguf.ts';
+import { f32, i32s, u32 } from '../toolboxes/demo/encode-gguf.ts';
 import type { LargeModel, LargeTensor } from './large-model.ts';
 
 interface Sizes {
@@ -195,6 +195,41 @@ export function recurrentModel(
         { name: `blk.${layer}.ssm_a`, shape: [state, inner], format: 'f32' },
         norm(`blk.${layer}.ssm_d`, inner),
         { name: `blk.${layer}.ssm_out.weight`, shape: [inner, width], format },
+      ]),
+    ],
+  };
+}
+
+/** Every fourth layer attends to the whole context; the others keep the last inputs of a short convolution, as LFM2 does. */
+export function mixedModel(sizes: Sizes, convolution: number): LargeModel {
+  const { width, headsKv, headLength, format } = sizes;
+  const attends = (layer: number): boolean => layer % 4 === 3;
+  return {
+    architecture: 'lfm2',
+    vocabulary: sizes.vocabulary,
+    metadata: {
+      ...common(sizes),
+      'attention.head_count_kv': i32s(Array.from({ length: sizes.layers }, (_, layer) => (attends(layer) ? headsKv : 0))),
+      'shortconv.l_cache': u32(convolution),
+    },
+    tensors: [
+      { name: 'token_embd.weight', shape: [width, sizes.vocabulary], format },
+      { name: 'output.weight', shape: [width, sizes.vocabulary], format },
+      norm('token_embd_norm.weight', width),
+      ...layersOf(sizes, (layer) => [
+        ...(attends(layer)
+          ? [
+              ...attention(sizes, layer),
+              norm(`blk.${layer}.attn_q_norm.weight`, headLength),
+              norm(`blk.${layer}.attn_k_norm.weight`, headLength),
+            ]
+          : [
+              norm(`blk.${layer}.attn_norm.weight`, width),
+              { name: `blk.${layer}.shortconv.in_proj.weight`, shape: [width, 3 * width], format },
+              { name: `blk.${layer}.shortconv.conv.weight`, shape: [convolution, width], format: 'f32' as const },
+              { name: `blk.${layer}.shortconv.out_proj.weight`, shape: [width, width], format },
+            ]),
+        ...feedForward(sizes, layer),
       ]),
     ],
   };

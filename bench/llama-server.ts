@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { findProgram } from '../src/providers/host-program.ts';
@@ -28,15 +29,17 @@ export interface WantedServer {
   readonly model: ModelFacts;
   /** Of the model. */
   readonly directory: string;
+  /** Gets each line of its log, of a server from the PATH only. */
+  readonly onLine?: (line: string) => void;
 }
 
-export async function startLlamaServer({ name, spec, model, directory }: WantedServer): Promise<LlamaServer> {
+export async function startLlamaServer({ name, spec, model, directory, onLine }: WantedServer): Promise<LlamaServer> {
   const listen = { host: '127.0.0.1', port: await freePort() };
   const slot = { name, spec, model, modelPath: model.hostPath, listen };
   const [, ...args] = gguf.startCmd(slot);
   const env = gguf.buildEnv(slot);
   const program = await findProgram(gguf.program, process.env['PATH']);
-  const server = program === undefined ? await startContainer({ args, env, directory }) : startProcess(program, args, env);
+  const server = program === undefined ? await startContainer({ args, env, directory }) : startProcess(program, args, { env, onLine });
   const url = `http://127.0.0.1:${listen.port}`;
   try {
     await answers(`${url}/health`);
@@ -52,8 +55,16 @@ interface Started {
   stop(): Promise<void>;
 }
 
-function startProcess(program: string, args: readonly string[], env: Readonly<Record<string, string>>): Started {
-  const child = spawn(program, args, { stdio: 'ignore', env: { ...process.env, ...env } });
+function startProcess(
+  program: string,
+  args: readonly string[],
+  { env, onLine }: { readonly env: Readonly<Record<string, string>>; readonly onLine: WantedServer['onLine'] },
+): Started {
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'ignore', onLine === undefined ? 'ignore' : 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  if (child.stderr !== null) createInterface(child.stderr).on('line', (line) => onLine?.(line));
   return {
     pid: () => Promise.resolve(child.pid ?? 0),
     stop: async () => {
@@ -84,7 +95,7 @@ async function startContainer({
 }
 
 async function answers(url: string): Promise<void> {
-  for (const deadline = Date.now() + START_WITHIN_MS; Date.now() < deadline; await sleep(100)) {
+  for (const deadline = Date.now() + START_WITHIN_MS; Date.now() < deadline; await sleep(20)) {
     const ok = await fetch(url).then(
       (answer) => answer.ok,
       () => false,

@@ -6,7 +6,7 @@ import { shareCores, type Cores } from './decide/share-cores.ts';
 import type { Machine } from './decide/result.ts';
 
 /** How each program prints its version. */
-const PROGRAMS = { nginx: '-v', wrk: '-v', 'llama-swap': '--version' } as const;
+const PROGRAMS = { nginx: '-v', wrk: '-v', 'llama-swap': '--version', 'llama-server': '--version' } as const;
 
 export function readMachine(): Machine {
   const versions = Object.entries(PROGRAMS).flatMap(([program, flag]) => {

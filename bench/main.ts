@@ -26,6 +26,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   speech: async () => rowsOnly((await import('./speech.ts')).measureSpeech()),
   dashboard: async () => rowsOnly((await import('./dashboard.ts')).measureDashboard()),
   swap: async () => rowsOnly((await import('./swap.ts')).measureSwap()),
+  'after-swap': async () => (await import('./after-swap.ts')).measureAfterSwap(),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
 };
 
@@ -58,9 +59,12 @@ const isWanted = (name: string): boolean =>
 const measurements: Record<string, Result['measurements'][string]> = {};
 for (const [name, measure] of Object.entries(MEASUREMENTS).filter(([each]) => isWanted(each))) {
   process.stdout.write(`\n${name}\n`);
-  const { rows, tables } = await measure(pace);
+  const { rows, tables, grids } = await measure(pace);
   for (const row of rows) process.stdout.write(`  ${rowLine(row)}\n`);
-  measurements[name] = { goals: rows.map(({ met, ...row }) => ({ ...row, ...(met === undefined ? {} : { met }) })), tables: [...tables] };
+  for (const grid of grids ?? [])
+    process.stdout.write(`\n  ${grid.title}\n${[grid.header, ...grid.rows].map((cells) => `  ${cells.join(' | ')}\n`).join('')}`);
+  const goals = rows.map(({ met, ...row }) => ({ ...row, ...(met === undefined ? {} : { met }) }));
+  measurements[name] = { goals, tables: [...tables], ...(grids === undefined ? {} : { grids: [...grids] }) };
 }
 // The comparison comes first, or a result would be compared with itself.
 if (values.check) check();

@@ -1,5 +1,5 @@
 /** The result rows of measurements, and how they are printed. Ratios compare values of one run on one machine. */
-import type { ResultTable } from './decide/result.ts';
+import type { ResultGrid, ResultTable } from './decide/result.ts';
 
 export interface Row {
   readonly what: string;
@@ -19,6 +19,7 @@ export interface Row {
 export interface Outcome {
   readonly rows: readonly Row[];
   readonly tables: readonly ResultTable[];
+  readonly grids?: readonly ResultGrid[];
 }
 
 /** How long the measurement of the gateway lasts. Others have their own numbers. */

@@ -33,6 +33,13 @@ const Table = z.object({
   rows: z.array(TableRow),
 });
 
+/** Figures that are no ratios to requests: cells with their units. */
+const Grid = z.object({
+  title: z.string(),
+  header: z.array(z.string()),
+  rows: z.array(z.array(z.string())),
+});
+
 const Machine = z.object({
   cpu: z.string(),
   cores: z.number(),
@@ -53,13 +60,14 @@ export const ResultSchema = z.object({
   /** Whether files differed from the commit. */
   modified: z.boolean(),
   machine: Machine,
-  measurements: z.record(z.string(), z.object({ goals: z.array(Goal), tables: z.array(Table) })),
+  measurements: z.record(z.string(), z.object({ goals: z.array(Goal), tables: z.array(Table), grids: z.array(Grid).optional() })),
 });
 
 export type Result = z.infer<typeof ResultSchema>;
 export type Machine = z.infer<typeof Machine>;
 export type Goal = z.infer<typeof Goal>;
 export type ResultTable = z.infer<typeof Table>;
+export type ResultGrid = z.infer<typeof Grid>;
 
 /** Throws if a text is not a result. Returns the oldest first. */
 export function parseResults(texts: readonly string[]): readonly Result[] {

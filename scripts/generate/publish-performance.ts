@@ -12,8 +12,23 @@ export function performanceTables(texts: readonly string[]): string {
   if (newest === undefined) return NO_RESULT;
   const kind = kindOf(newest.machine);
   const comparable = results.filter(({ machine }) => kindOf(machine) === kind);
-  const names = [...new Set(comparable.flatMap(({ measurements }) => Object.keys(measurements)))].toSorted();
+  const names = [...new Set(comparable.flatMap(({ measurements }) => Object.keys(measurements)))]
+    .filter((name) => name !== AFTER_SWAP)
+    .toSorted();
   return [machineText(newest.machine), ...names.flatMap((name) => partsOf(name, comparable))].join('\n\n');
+}
+
+const AFTER_SWAP = 'after-swap';
+
+/** Figures of the newest result about servers that have just started, which have a section of their own. */
+export function afterSwapTables(texts: readonly string[]): string {
+  const newest = parseResults(texts).findLast(({ measurements }) => AFTER_SWAP in measurements);
+  if (newest === undefined) return NO_RESULT;
+  const grids = newest.measurements[AFTER_SWAP]?.grids ?? [];
+  return [
+    `${machineText(newest.machine)} Saved ${headingOf(newest)}.`,
+    ...grids.flatMap(({ title, header, rows }) => [`**${title}**`, alignedTable(header, rows).join('\n')]),
+  ].join('\n\n');
 }
 
 /** Name of a figure in the results of the gateway, and its row in the README. */

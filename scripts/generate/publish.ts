@@ -10,7 +10,7 @@ import { slotEditorSchema } from './publish-editor-schema.ts';
 import { helmValuesSchema } from './publish-helm-schema.ts';
 import { absentTable, comparisonTable, migrationTable, parseFeatures, sourceTable } from './publish-features.ts';
 import { httpReference } from './publish-http.ts';
-import { headlineFigures, performanceTables } from './publish-performance.ts';
+import { afterSwapTables, headlineFigures, performanceTables } from './publish-performance.ts';
 import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlManual, svcctlReference } from './publish-svcctl.ts';
 
@@ -90,5 +90,6 @@ export function publishedSections({ catalogue, benchResults, ...texts }: Omit<Pu
     { path: 'docs/catalogue.md', name: 'catalogue', text: catalogueTable(catalogue) },
     { path: 'docs/catalogue.md', name: 'keys', text: catalogueKeys() },
     { path: 'docs/performance.md', name: 'results', text: performanceTables(benchResults) },
+    { path: 'docs/performance.md', name: 'after a swap', text: afterSwapTables(benchResults) },
   ];
 }
