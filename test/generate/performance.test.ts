@@ -1,6 +1,6 @@
 /** The tables of `docs/performance.md` are drawn from saved results alone. */
 import { expect, test } from '@jest/globals';
-import { headlineFigures, performanceTables } from '../../scripts/generate/publish-performance.ts';
+import { afterSwapTables, headlineFigures, performanceTables } from '../../scripts/generate/publish-performance.ts';
 import { measurementsOf, resultOf } from '../bench/result-fixture.ts';
 
 const goal = (figure: string, met: boolean) => ({ what: '  requests/s', figure, goal: '≥ 0.4 ×', met });
@@ -60,6 +60,22 @@ test('each proxy is compared with the base of its table, and invalid rows are ma
     ['upstream alone', '5000', '5.00 ×', '', '', '', '2', 'void: 2 requests failed'],
     ['real service', '0', '0.00 ×', '', '', '', '0', 'void: nothing was answered'],
   ]);
+});
+
+test('tables of servers that have just started are drawn in a section of their own, from the newest result that has them', () => {
+  const measured = (cell: string) => ({
+    'after-swap': { goals: [], tables: [], grids: [{ title: 'Starts', header: ['Model', 'Time'], rows: [['small', cell]] }] },
+  });
+  const results = [
+    resultOf({ savedAt: day(1), measurements: measured('1 ms') }),
+    resultOf({ savedAt: day(2), measurements: measured('2 ms') }),
+    resultOf({ savedAt: day(3), measurements: { plan: { goals: [], tables: [] } } }),
+  ];
+  const text = afterSwapTables(results.map((result) => JSON.stringify(result)));
+  expect(text).toContain('Saved 2026-01-02 10:20, `0123456789`, load before 0.2.');
+  expect(text).toMatch(/\*\*Starts\*\*\n\n\| Model \| Time \|\n.*\n\| small \| 2 ms \|/);
+  expect(draw(...results)).not.toContain('after-swap');
+  expect(afterSwapTables([])).toBe('No result has been saved.');
 });
 
 const HEADLINES = [
