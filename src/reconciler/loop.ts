@@ -30,7 +30,7 @@ import { observedFacts } from './remember/merge-observation.ts';
 import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type { Clock, DesiredState, ModelStore, PromptStore, StatusSink, Traffic, Wake } from './ports.ts';
+import type { Clock, DesiredState, ModelStore, PromptStore, ReadAhead, ReadAheadReport, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
@@ -42,6 +42,8 @@ export interface LoopMetrics {
   passFinished(pass: { readonly seconds: number; readonly result: string }): void;
   actionFinished(action: { readonly action: string; readonly result: string }): void;
   bytesPulled(pulled: { readonly what: 'model' | 'image'; readonly bytes: number }): void;
+  /** Bytes of models that were read from the disk before a server needed them. */
+  bytesReadAhead(bytes: number): void;
   /** A slot was loaded ahead of requests, and a request has come in time or has not. */
   loadedAhead(load: { readonly slot: SlotName; readonly right: boolean }): void;
 }
@@ -52,6 +54,8 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly probeIo: ProbeIo;
   /** Default: no prompts are kept. */
   readonly prompts?: PromptStore | undefined;
+  /** Default: no model is read ahead. */
+  readonly readAhead?: ReadAhead | undefined;
   readonly sinks: readonly StatusSink[];
   readonly board: Board;
   readonly settings: Pick<Settings, 'SVC_RESYNC' | 'SVC_PORT_RANGE' | 'SVC_MEMORY_BUDGET'> &
@@ -186,6 +190,7 @@ export function createLoop(deps: LoopDeps) {
     ({ decisions } = outcome.plan);
     trackPlan(tracker, outcome.plan, observed, now);
     deps.board.publish(reporter.publish(outcome.prepared));
+    deps.readAhead?.follow((leading && outcome.plan.readAhead) || [], readOn);
     for (const action of outcome.actions) begin(action);
     const report = reporter.report(clock.wallNow());
     if (report !== undefined) for (const sink of deps.sinks) sink.write(report);
@@ -198,6 +203,13 @@ export function createLoop(deps: LoopDeps) {
     if (leading) return reporter.renew();
     executor.abandon();
     for (const name of tracker.attempts.all.keys()) tracker.attempts.clearFailures(name);
+  }
+
+  /** The next pass looks whether there is still memory for it. */
+  function readOn(slot: SlotName, report: ReadAheadReport, newBytes: number): void {
+    tracker.attempts.readAhead(slot, report);
+    metrics?.bytesReadAhead(newBytes);
+    pacer.wake(PROGRESS_WITHIN_MS);
   }
 
   function begin(action: Action): void {
@@ -231,6 +243,7 @@ export function createLoop(deps: LoopDeps) {
         pacer.wake();
       }, signal);
       await pacer.run(signal, (error) => log.error({ error: String(error) }, 'A pass threw an error; report this as a bug'));
+      deps.readAhead?.follow([], readOn);
       await executor.close();
     },
     /** Plans as if these documents replaced the present ones (undefined: removed), and requests waited for `asked`. */

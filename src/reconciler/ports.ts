@@ -8,7 +8,7 @@ import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-export type { PromptReport, PromptServer, PromptStore } from './prompt-ports.ts';
+export type { NextModel, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
 
 /** Requests a pass, `withinMs` from now (default: now). Carries no data: the outcome must not depend on it. */
 export type Wake = (withinMs?: number) => void;

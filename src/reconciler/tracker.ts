@@ -8,7 +8,7 @@ import { applyKey, keyOfAction, stopKey, type Action, type Origin } from './deci
 import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
-import type { Progress, DesiredSlot, LogLine, PromptReport } from './ports.ts';
+import type { Progress, DesiredSlot, LogLine, PromptReport, ReadAheadReport } from './ports.ts';
 import { changerOf, createWorkloadHistories, type Vanished } from './remember/workload-histories.ts';
 import { classifyEdit, type Declared, type SlotEdit } from './decide/facts/slot-edit.ts';
 
@@ -141,6 +141,7 @@ function createSlotAttempts() {
       change(slot, ({ failures }) => ({ failures: [...failures, failure].slice(-KEPT) }));
     },
     promptsMoved: (slot: SlotName, prompts: PromptReport) => change(slot, () => ({ prompts })),
+    readAhead: (slot: SlotName, readAhead: ReadAheadReport) => change(slot, () => ({ readAhead })),
     /** An altered workload is being replaced, or was updated in place. */
     repaired: (slot: SlotName, workload: WorkloadId, now: number) =>
       change(slot, ({ repairs }) => ({ repairs: { times: (repairs?.times ?? 0) + 1, lastAt: now, workload } })),

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Provider } from '../providers/provider.ts';
 import type { PromptStore, Runtime } from '../reconciler/ports.ts';
+import { createReadAhead } from '../models/read-ahead.ts';
 import { createPromptStore } from '../models/prompts/prompt-store.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
@@ -65,6 +66,7 @@ export async function createHostWorld(
     runtime,
     ...(programs === undefined ? {} : { programs }),
     ...promptStoreOf(options),
+    readAhead: createReadAhead({ providers: options.providers }),
     models,
     modelFiles: models,
     host,

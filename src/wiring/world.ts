@@ -14,6 +14,7 @@ import type {
   HostProbe,
   ModelStore,
   PromptStore,
+  ReadAhead,
   Runtime,
   SlotSource,
   StatusSink,
@@ -60,6 +61,7 @@ export interface World {
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
   readonly prompts?: PromptStore;
+  readonly readAhead?: ReadAhead;
   readonly tokens?: TokenSecret;
   readonly records: FailureRecords;
   readonly editor: SlotEditor;

@@ -101,6 +101,9 @@ export const METRICS = {
   svc_actions_total: byLeader(counter(['action', 'result'], 'actions', 'Executed actions: "done", "failed" or "cancelled"')),
   svc_pull_bytes_total: byLeader(counter(['what'], 'bytes', 'Bytes of models and images that were downloaded')),
 
+  svc_read_ahead_bytes_total: byLeader(
+    counter([], 'bytes', 'Bytes of models that were read from the disk into memory before their server started'),
+  ),
   svc_loads_ahead_total: byLeader(
     counter(['slot', 'result'], 'loads', 'Loads by a forecast of "prewarm": "hit" if a request came within half an hour, else "miss"'),
   ),

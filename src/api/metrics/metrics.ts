@@ -140,6 +140,8 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
   const actions = counter('svc_actions_total');
   const drift = counter('svc_drift_total');
   const pulled = counter('svc_pull_bytes_total');
+  const readAhead = counter('svc_read_ahead_bytes_total');
+  readAhead.increment({}, 0);
   const loadedAhead = counter('svc_loads_ahead_total');
   /** The slots that have series, and the transitions of each by "from to". */
   const seen = new Map<SlotName, Map<string, Transition>>();
@@ -162,6 +164,9 @@ function createReconcileSeries({ counter, histogram }: MetricFactory) {
     /** `bytes`: received since the last call, of a model or an image. */
     bytesPulled({ what, bytes }: { readonly what: 'model' | 'image'; readonly bytes: number }) {
       if (bytes > 0) pulled.increment({ what }, bytes);
+    },
+    bytesReadAhead(bytes: number) {
+      if (bytes > 0) readAhead.increment({}, bytes);
     },
     loadedAhead: ({ slot, right }: { readonly slot: SlotName; readonly right: boolean }) =>
       loadedAhead.increment({ slot, result: right ? 'hit' : 'miss' }),

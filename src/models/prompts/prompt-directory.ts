@@ -48,7 +48,7 @@ export function createPromptDirectory({ root, log, wallNow }: PromptDirectoryOpt
   return {
     directoryOf,
     list,
-    /** Makes the directory of a slot, without what a service that was killed has left in it. */
+    /** Makes the directory of a slot. */
     async make(slot: SlotName): Promise<void> {
       const directory = directoryOf(slot);
       for (const each of [root, directory]) {
@@ -57,7 +57,12 @@ export function createPromptDirectory({ root, log, wallNow }: PromptDirectoryOpt
         });
         if (!(await lstat(each)).isDirectory()) throw new Error(`"${each}" is not a directory: remove it`);
       }
-      for (const name of await readdir(directory)) if (name.endsWith(UNFINISHED)) await rm(join(directory, name), { force: true });
+    },
+    /** Deletes what a service that was killed has left of a save or a restore. Returns whether there was anything. */
+    async sweep(slot: SlotName): Promise<boolean> {
+      const left = (await namesIn(directoryOf(slot))).filter((name) => name.endsWith(UNFINISHED));
+      for (const name of left) await rm(join(directoryOf(slot), name), { force: true });
+      return left.length > 0;
     },
     /** Files of the same conversation as that of `path`, some turns ago. */
     async findReplaced(slot: SlotName, key: string, path: string, tokens: number): Promise<readonly Located[]> {

@@ -30,6 +30,7 @@ export interface PromptStoreOptions {
 const LEAST_TOKENS = 256;
 /** A server that goes on is asked this many times less often after a failure, which may have written gigabytes. */
 const FAILED_PAUSES = 10;
+const INTERRUPTED = 'not restored: the service ended while a conversation was being saved or restored, and what was left was deleted';
 /** Left free on the disk. */
 const RESERVE_BYTES = 2 ** 30;
 
@@ -42,11 +43,18 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
   const uses = new Map<string, number>();
   /** The last one of each slot. */
   const saves = new Map<SlotName, { readonly usedAt: number; readonly at: number; readonly failed: boolean }>();
+  /** Slots of which a file was found that was not completely saved or restored; until the next restore says so. */
+  const interrupted = new Set<SlotName>();
   let kept: ReadonlySet<SlotName> | undefined;
   const directory = createPromptDirectory({ root, log, wallNow });
   const { directoryOf, list } = directory;
   const lock = createKeyedLock();
   const inTurn = async <Value>(work: () => Promise<Value>): Promise<Value> => await lock(root, work);
+
+  /** Only in turn: what is under way has such a file, too. */
+  async function sweep(slot: SlotName): Promise<void> {
+    if (await directory.sweep(slot)) interrupted.add(slot);
+  }
 
   /** Saves what a place holds, unless that is little. */
   async function saveOne(server: PromptServer, { cache, key, place, timeoutMs }: Place, signal: AbortSignal): Promise<Saved> {
@@ -97,11 +105,10 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
   async function restore(server: PromptServer, cache: PromptCache, until: number, signal: AbortSignal): Promise<PromptReport | undefined> {
     const startedAt = performance.now();
     const files = await list(server.slot);
-    if (files.length === 0) return undefined;
-    const about = await cache.identify(server.endpoint, probeIo, signal);
-    if (about === undefined) return undefined;
+    const problems = interrupted.delete(server.slot) ? [INTERRUPTED] : [];
+    const about = files.length === 0 ? undefined : await cache.identify(server.endpoint, probeIo, signal);
+    if (about === undefined) return reportOf('restore', [], problems, startedAt);
     const key = keyOf(server, about.build);
-    const problems: string[] = [];
     const restored: number[] = [];
     const newest = files.filter((file) => file.key === key).toSorted((one, other) => other.savedAt - one.savedAt);
     for (const [place, { path, tokens, uses: before }] of newest.slice(0, about.places).entries()) {
@@ -145,7 +152,10 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
       // Another server has other prompts.
       saves.delete(slot);
       try {
-        await inTurn(async () => await directory.make(slot));
+        await inTurn(async () => {
+          await directory.make(slot);
+          await sweep(slot);
+        });
         return undefined;
       } catch (error) {
         log.warn({ slot }, `Prompts are not kept: ${messageOf(error)}`);
@@ -170,10 +180,12 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
       }),
     keepOnly(slots) {
       if (kept !== undefined && kept.size === slots.size && [...slots].every((slot) => kept?.has(slot))) return;
+      const isFirst = kept === undefined;
       kept = slots;
-      void inTurn(async () => await directory.keepOnly(slots)).catch((error: unknown) =>
-        log.warn({}, `Kept prompts of removed slots cannot be deleted: ${messageOf(error)}`),
-      );
+      void inTurn(async () => {
+        await directory.keepOnly(slots);
+        if (isFirst) for (const slot of slots) await sweep(slot);
+      }).catch((error: unknown) => log.warn({}, `Kept prompts that nobody needs cannot be deleted: ${messageOf(error)}`));
     },
   };
 }

@@ -10,7 +10,7 @@ import { ggufModel } from './decide/gguf-model.ts';
 import { roleOf } from './decide/model-role.ts';
 
 const Props = z.object({ build_info: z.string().min(1).max(200), total_slots: z.int().min(1).max(1000) });
-const Moved = z.object({ n_saved: z.int().optional(), n_restored: z.int().optional() });
+const Moved = z.object({ n_saved: z.int().optional(), n_written: z.int().optional(), n_restored: z.int().optional() });
 
 const ASK_MS = 3000;
 
@@ -33,6 +33,8 @@ export const promptCache: PromptCache = {
     const path = `/slots/${place}?action=${direction}`;
     const answer = await io.request(endpoint, { method: 'POST', path, body: JSON.stringify({ filename: file }), timeoutMs, signal });
     const { data } = Moved.safeParse(answer.status === 200 ? parseJson(answer.body) : undefined);
+    // A server that cannot write its file says so only here.
+    if (data?.n_written === 0) return { ok: false, problem: 'the server has written nothing: its disk may be full' };
     const tokens = direction === 'save' ? data?.n_saved : data?.n_restored;
     return tokens === undefined ? { ok: false, problem: problemOf(answer) } : { ok: true, tokens };
   },

@@ -21,6 +21,7 @@ import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
 import { abandonedAt } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
+import { findNextStart } from './steps/plan-read-ahead.ts';
 import { NO_PULLS, planPulls, planStart } from './steps/plan-start.ts';
 import { planStops } from './steps/plan-stops.ts';
 
@@ -68,6 +69,8 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
   const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
+  const mayWait = verdict?.mayWait === true;
+  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
     ...stops.actions,
@@ -96,6 +99,8 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
       waitsFor: pulls.waitsFor,
       progress: pulls.progress,
       ...(view.attempts?.prompts === undefined ? {} : { prompts: view.attempts.prompts }),
+      ...(view.attempts?.readAhead === undefined ? {} : { readAhead: view.attempts.readAhead }),
+      ...(nextStart === undefined ? {} : { nextStart }),
     },
     actions,
     wakes,

@@ -10,7 +10,7 @@ import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Decision, Desired, Observed, Plan } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
-import { findPools, NO_BYTES, sumBytes, type MemoryVerdict } from './facts/memory-pools.ts';
+import { findPools, NO_BYTES, sumBytes, type MemoryVerdict, type PoolBytes } from './facts/memory-pools.ts';
 import { holdUp, planUnreachable } from './hold-up.ts';
 import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
@@ -18,6 +18,7 @@ import { findTooLarge } from './rules/gates.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
 import { shareMemory } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-start.ts';
+import { planReadAhead, type SlotUse } from './steps/plan-read-ahead.ts';
 import { planOrphans } from './steps/plan-stops.ts';
 
 /** The most expensive steps of a plan. The loop passes memoised versions of them. */
@@ -74,6 +75,7 @@ export function* planInParts(desired: Desired, observed: Observed, now: number, 
   return {
     actions: sharePulls([...stopped, ...cancelled, ...slots.flatMap(({ actions }) => actions)]),
     decisions,
+    readAhead: planReadAhead(decisions.values(), usesOf(used.memory, candidates), observed),
     orphans: new Map(orphans.map(({ id, because }) => [id, because])),
     wakeAt: soonest([
       ...orphans.map(({ timed }) => timed),
@@ -89,6 +91,13 @@ function planCandidate(candidate: Candidate, verdict: MemoryVerdict | undefined,
   const tooLarge = verdict === undefined ? findTooLarge(memory.needed, allocation.resources.pools) : undefined;
   const notWanted = candidate.notWanted ?? (verdict?.admitted === false ? ahead && withoutMemory(ahead) : undefined);
   return planSlot({ view, gates: tooLarge === undefined ? gates : [...gates, tooLarge], notWanted, ahead, verdict, memory }, allocation);
+}
+
+/** Nothing is computed unless somebody asks. `others`: held by none of the slots. */
+function* usesOf(others: PoolBytes, candidates: readonly Candidate[]): Generator<SlotUse> {
+  yield { held: others, allocatedBytes: 0 };
+  for (const { view, held } of candidates)
+    yield { held, allocatedBytes: view.workloads.reduce((sum, { fact }) => sum + (fact.memoryBytes?.host ?? 0), 0) };
 }
 
 const withoutMemory = ({ reason, message }: Finding): Finding => ({

@@ -71,7 +71,7 @@ interface FactsInput extends Pick<TrackInput, 'seen' | 'traffic' | 'traits' | 'p
   /** The models as the store last showed them. */
   readonly models: Awaited<ReturnType<ModelStore['observe']>>;
   readonly leads: boolean;
-  readonly warmth: Pick<Observed, 'warm' | 'warmChangesAt'>;
+  readonly warmth: Pick<Observed, 'warm' | 'warmSoon' | 'warmChangesAt'>;
 }
 
 export function observedFacts(tracker: Tracker, input: FactsInput): Observed {

@@ -32,6 +32,9 @@ interface WarmthDeps {
 
 export type Warmth = ReturnType<typeof createWarmth>;
 
+/** Enough to read a model from a slow disk before it is loaded. */
+const SOON_MS = 60_000;
+
 export function createWarmth({ zone, histories, known = new Map(), onEnded }: WarmthDeps) {
   const format = localFormat(zone);
   const learned = new Map<SlotName, Learned>([...known].map(([name, history]) => [name, { ...NOTHING_LEARNED, history }]));
@@ -82,7 +85,8 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
         if (after.ended !== undefined && after !== before) onEnded(name, { ...after.ended, outcomes: after.history.outcomes });
       }
     },
-    facts(slots: ReadonlyMap<SlotName, DesiredSlot>, { now, wallNow }: Times): Pick<Observed, 'warm' | 'warmChangesAt'> {
+    facts(slots: ReadonlyMap<SlotName, DesiredSlot>, { now, wallNow }: Times): Pick<Observed, 'warm' | 'warmSoon' | 'warmChangesAt'> {
+      const warmSoon = new Set<SlotName>();
       const warm = new Map<SlotName, Finding>();
       let changesAt = Number.POSITIVE_INFINITY;
       for (const { name, spec } of slots.values()) {
@@ -92,9 +96,11 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
         const because = scheduled?.because ?? (forecast?.loads === true ? forecast.because : undefined);
         if (because !== undefined) warm.set(name, because);
         const until = scheduled === undefined ? Number.POSITIVE_INFINITY : now + (scheduled.until - wallNow);
-        changesAt = Math.min(changesAt, until, forecast?.endsAt ?? Number.POSITIVE_INFINITY);
+        const soonAt = scheduled === undefined || because !== undefined ? until : until - SOON_MS;
+        if (soonAt <= now) warmSoon.add(name);
+        changesAt = Math.min(changesAt, soonAt > now ? soonAt : until, forecast?.endsAt ?? Number.POSITIVE_INFINITY);
       }
-      return { warm, warmChangesAt: Number.isFinite(changesAt) ? changesAt : undefined };
+      return { warm, warmSoon, warmChangesAt: Number.isFinite(changesAt) ? changesAt : undefined };
     },
   };
 }

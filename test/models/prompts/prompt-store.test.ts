@@ -214,6 +214,21 @@ describe('kept prompts', () => {
     await writeFile(join(root, slot, '0123456789abcdef-0.part'), 'half');
     await store.prepare(slot);
     expect(await files()).toEqual([]);
+    const report = await store.restore(SERVER, 1000, signal);
+    expect(report).toMatchObject({ conversations: 0, problems: [expect.stringContaining('the service ended while')] });
+    expect(await store.restore(SERVER, 1000, signal)).toBeUndefined();
+  });
+
+  test('that a killed service was restoring are gone as soon as the next one begins, and those beside them are restored', async () => {
+    const first = storeWith();
+    await first.prepare(slot);
+    await first.save(SERVER, { budgetMs: 1000, usedAt: (used += 1) }, signal);
+    await writeFile(join(root, slot, '0123456789abcdef-0.part'), 'half');
+    const store = storeWith();
+    store.keepOnly(new Set([slot]));
+    const report = await store.restore(SERVER, 1000, signal);
+    expect(report).toMatchObject({ conversations: 2, problems: [expect.stringContaining('the service ended while')] });
+    expect(await files()).toEqual([]);
   });
 
   test('are deleted with their slot, and what is foreign as well', async () => {

@@ -141,6 +141,7 @@ export function beginLife({
     providers: { gguf: provider } satisfies ProviderRegistry,
     images: (_kind, backend) => (backend === 'rocm' || backend === 'cuda' ? GPU_IMAGE : IMAGE),
     probeIo: witnessProbes(probes, witness),
+    readAhead: options.readAhead,
     sinks: [
       {
         write(report) {

@@ -4,7 +4,7 @@ import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
-import type { Clock, ImageReference, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import type { Clock, ImageReference, ReadAhead, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Disturb } from './faults/disturbance.ts';
@@ -33,6 +33,8 @@ export interface WorldOptions {
   readonly modelPullFailure?: () => Failure | undefined;
   readonly losesWake?: () => boolean;
   readonly host?: HostFacts;
+  /** What reads files of models ahead. Default: nothing. */
+  readonly readAhead?: ReadAhead;
   /** What a new controller reads of the statuses of earlier ones. Default: what they reported last. */
   readonly recorded?: () => ReadonlyMap<SlotName, RecordedFailures>;
   /** Replaces functions of the provider. */

@@ -13,9 +13,11 @@ import type {
   ImageReference,
   LogLine,
   ModelPresence,
+  NextModel,
   ObservedWorkload,
   Progress,
   PromptReport,
+  ReadAheadReport,
   RuntimeFacts,
   RuntimeTraits,
   WorkloadActivity,
@@ -75,7 +77,9 @@ export interface Observed {
   readonly lastActive: ReadonlyMap<SlotName, number>;
   /** Why slots are to be loaded ahead of requests now. Default: none is. */
   readonly warm?: ReadonlyMap<SlotName, Finding>;
-  /** When time alone changes `warm` next, in monotonic milliseconds. */
+  /** Slots that a schedule loads within a minute. Default: none. */
+  readonly warmSoon?: ReadonlySet<SlotName>;
+  /** When time alone changes `warm` or `warmSoon` next, in monotonic milliseconds. */
   readonly warmChangesAt?: number | undefined;
   /** Host ports that turned out to be used by another program. */
   readonly takenPorts: ReadonlySet<number>;
@@ -116,6 +120,8 @@ export interface Attempts {
   readonly startLog?: readonly StartRecord[];
   /** The last time that prompts were saved or restored. */
   readonly prompts?: PromptReport;
+  /** The last model that was read ahead. */
+  readonly readAhead?: ReadAheadReport;
 }
 
 interface StartRecord {
@@ -179,6 +185,9 @@ export interface Decision {
   readonly stable: boolean;
   /** The last time that prompts of the slot were saved or restored. */
   readonly prompts?: PromptReport | undefined;
+  /** The model that it starts as soon as something else has ended. */
+  readonly nextStart?: (NextModel & { readonly rank: number }) | undefined;
+  readonly readAhead?: ReadAheadReport | undefined;
   /** Alterations from outside. */
   readonly drift: readonly string[];
   /** Why a workload of the slot does not run. */
@@ -193,6 +202,8 @@ export interface Plan {
   readonly decisions: ReadonlyMap<SlotName, Decision>;
   /** Workloads of slots that are no longer desired, and why they are stopped. */
   readonly orphans: ReadonlyMap<WorkloadId, Finding>;
+  /** Models whose files are read into the page cache meanwhile, in this order. Default: none. */
+  readonly readAhead?: readonly NextModel[];
   /** When the passage of time alone changes the plan next, in monotonic milliseconds. */
   readonly wakeAt: number | undefined;
 }

@@ -69,6 +69,8 @@ export interface SlotFacts {
   readonly lastAhead: boolean;
   /** Why the slot is to be loaded ahead of requests. */
   readonly warm: Finding | undefined;
+  /** A schedule loads it within a minute. */
+  readonly warmSoon: boolean;
 }
 
 const NO_CONFLICTS: readonly string[] = [];
@@ -111,6 +113,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
     lastAhead: last?.ahead !== undefined && last.ahead.lastActiveAt === observed.lastActive.get(name),
     warm: observed.warm?.get(name),
+    warmSoon: observed.warmSoon?.has(name) === true,
   };
 }
 

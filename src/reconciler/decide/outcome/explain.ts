@@ -19,6 +19,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
     ...(decision.prompts === undefined ? [] : promptLines(decision.prompts)),
+    ...(decision.readAhead === undefined ? [] : [readAheadLine(decision.readAhead)]),
     ...attemptLines(decision, now),
     ...(withLog ? logLines(decision) : []),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
@@ -147,6 +148,12 @@ function promptLines({ direction, tokens, conversations, tookMs, problems }: Non
   const count = conversations === 1 ? '1 conversation' : `${conversations} conversations`;
   const what = `  prompts: ${tokens.toLocaleString('en')} tokens of ${count} ${VERBS[direction]} in ${(tookMs / 1000).toFixed(1)} s`;
   return [...(conversations === 0 ? [] : [what]), ...problems.map((problem) => `  prompts: ${problem}`)];
+}
+
+function readAheadLine({ model, doneBytes, totalBytes, wasCached, problem }: NonNullable<Decision['readAhead']>): string {
+  if (problem !== undefined) return `  model file not read ahead: ${problem}`;
+  const amount = `${formatSize(doneBytes)} of ${formatSize(totalBytes)}, ${model}`;
+  return wasCached === true ? `  model file in memory already: ${amount}` : `  model file read ahead: ${amount}`;
 }
 
 function logLines({ lastFailure }: Decision): readonly string[] {

@@ -1,5 +1,5 @@
-/** Prompts that outlive the servers that have computed them, and the interface to what keeps them. */
-import type { Endpoint } from '../providers/provider.ts';
+/** What makes the next start quicker: prompts that outlive their servers, and files that are read ahead. */
+import type { Endpoint, Sized } from '../providers/provider.ts';
 import type { Revision, SlotName } from '../schema/words/names.ts';
 
 /** A server whose prompts outlive it. */
@@ -44,4 +44,30 @@ export interface PromptStore {
   restore(server: PromptServer, budgetMs: number, signal: AbortSignal): Promise<PromptReport | undefined>;
   /** Deletes what belongs to other slots. */
   keepOnly(slots: ReadonlySet<SlotName>): void;
+}
+
+/** A model whose files are read into the page cache, because a slot is about to start it. */
+export interface NextModel {
+  readonly slot: SlotName;
+  readonly model: Sized;
+}
+
+/** How far that has come. */
+export interface ReadAheadReport {
+  readonly model: string;
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+  /** The files were in the page cache already. */
+  readonly wasCached?: true;
+  /** Why it cannot be read. */
+  readonly problem?: string;
+}
+
+export interface ReadAhead {
+  /**
+   * Reads these models one after the other, each once while it is listed, and stops reading what is no longer listed.
+   * `onProgress` is called about once a second and at the end; `newBytes` came from the disk since the last call.
+   * Never throws.
+   */
+  follow(models: readonly NextModel[], onProgress: (slot: SlotName, report: ReadAheadReport, newBytes: number) => void): void;
 }
