@@ -46,6 +46,8 @@ function convert(node: Json): Json {
     if (key === 'description') return [[key, withoutClusterOnly(String(value))]];
     return [[key, value]];
   });
+  // Any JSON: only the service can look into it.
+  if (entries.length === 0) return { 'x-kubernetes-preserve-unknown-fields': true };
   return withLimits(withRule(withFormat(Object.fromEntries(entries))));
 }
 

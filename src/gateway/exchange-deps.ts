@@ -5,6 +5,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
 import type { ClientAnswer, WriteBatcher } from './client-answer.ts';
+import type { ApplyPreset } from './body/apply-preset.ts';
 import type { BodyScan } from './body/body-scan.ts';
 import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
 import type { RequestBody } from './body/request-body.ts';
@@ -80,6 +81,7 @@ export interface ActiveExchange {
 
 export interface ExchangeDeps extends GatewayDeps {
   readonly upstreams: Upstreams;
+  readonly applyPreset: ApplyPreset;
   readonly budget: BufferBudget;
   readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;

@@ -16,14 +16,16 @@
  * exchange holds.
  */
 import type { Member } from '../platform/dense-set.ts';
-import type { InferRequest } from '../providers/provider.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
+import { presetOf, type FoundPreset } from '../schema/slot/presets.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './client-answer.ts';
-import type { BodyScan } from './body/body-scan.ts';
+import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
+import type { ApplyPreset } from './body/apply-preset.ts';
+import { BODIES_FILL_MEMORY } from './body/kept-body.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
@@ -31,7 +33,7 @@ import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events
 import { OPENAI } from './route/decide/dialects.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
-import { route, planForward, refuseUse, type ForwardPlan } from './route/decide/route.ts';
+import { askedOf, planRequest, refuseUse, routeRequest, type DirectRequest, type ForwardPlan } from './route/decide/route.ts';
 
 import { ParkedRequest } from './traffic/parked-request.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
@@ -43,6 +45,7 @@ export interface ExchangeRequest {
   readonly path: InferencePath;
   readonly head: RequestHead;
   readonly requestId: string;
+  readonly direct?: DirectRequest;
 }
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
@@ -69,9 +72,9 @@ export class Exchange implements ActiveExchange, RequestEvents {
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     this.#deps = deps;
     this.#request = request;
-    const { req, res, path, head, requestId } = request;
+    const { req, res, path, head, requestId, direct } = request;
     this.#answer = new ClientAnswer({ req, res, requestId, dialect: path.dialect ?? OPENAI }, deps.batcher);
-    const scan = deps.extensions.scanBody(path, head) ?? new JsonBody();
+    const scan = direct === undefined ? (deps.extensions.scanBody(path, head) ?? new JsonBody()) : opaqueBody(direct.model);
     this.#scan = scan;
     this.#requestBody = new RequestBody({ req, head, scan, limit: bodyLimitOf(path, deps.settings) }, deps, this);
     this.#bodyAt = deps.tick();
@@ -114,15 +117,25 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   #route(): void {
-    const { path } = this.#request;
-    const { board, traffic, now, providers } = this.#deps;
-    const decision = route(path.capability, path.path, this.#requestBody.model, board.current());
+    const { path, direct } = this.#request;
+    const { board, traffic, now, providers, applyPreset } = this.#deps;
+    const decision = routeRequest(path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') return this.fail(decision.code, decision.message, 'model');
     if (decision.kind === 'unknown') return this.#park(undefined);
     const { slot } = decision;
     this.#slot = slot.name;
     const refused = refuseUse(this.#scan, { capability: path.capability, slot }, board.current(), providers);
     if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
+    // A preset that is edited later does not change a request that waits.
+    const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
+    const problem = found && givePreset(found, this.#scan, this.#requestBody, applyPreset);
+    if (problem === 'incomplete') {
+      this.#bodyReady = false;
+      return this.#requestBody.whenWhole(() => this.onRoutable());
+    }
+    if (problem !== undefined) return this.fail(...problem);
+    const plan = path.native === true ? planRequest(this.#request, slot, this.#deps) : undefined;
+    if (plan?.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     traffic.parking.noteDemand(slot.name, now());
     if (slot.admission.kind === 'open') this.onOpen(slot);
     else if (slot.admission.kind === 'park') this.#park(slot.name);
@@ -130,16 +143,14 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   onOpen(slot: RoutedSlot): void {
-    const { path } = this.#request;
-    const { providers, traffic } = this.#deps;
-    const asked = { method: 'POST', path: path.canonical ?? path.path, capability: path.capability };
-    const plan = planForward(providers[slot.spec.provider], asked, slot);
+    const { traffic } = this.#deps;
+    const plan = planRequest(this.#request, slot, this.#deps);
     if (plan.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (this.#scan.delaysAttempt?.(slot, this.#requestBody, this) === true) return;
     const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn, this.#conversation());
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
-    this.#attempt = this.#createAttempt(plan, hold, asked);
+    this.#attempt = this.#createAttempt(plan, hold);
     this.#attempt.start();
   }
 
@@ -149,12 +160,13 @@ export class Exchange implements ActiveExchange, RequestEvents {
     return head.sessionId ?? (CONTINUED.has(path.capability) ? this.#scan.conversation : undefined);
   }
 
-  #createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, hold: Hold, asked: InferRequest): Attempt {
-    const { requestId, head } = this.#request;
+  #createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, hold: Hold): Attempt {
+    const { requestId, head, path, direct } = this.#request;
     const deps = this.#deps;
     const request = { deps, hold, requestId, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
-    if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked, head }, this);
-    return new Forward({ ...request, headerLines: head.forwarded, path: plan.path, mistakes: plan.mistakes }, this);
+    if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head }, this);
+    const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
+    return new Forward({ ...request, ...more, headerLines: head.forwarded, path: plan.path }, this);
   }
 
   onStopping(): void {
@@ -212,6 +224,20 @@ export class Exchange implements ActiveExchange, RequestEvents {
       tokens: this.#attempt?.usage(),
     });
   }
+}
+
+/** Returns the problem with a body that cannot get the preset. */
+function givePreset(
+  { name, preset }: FoundPreset,
+  scan: BodyScan,
+  body: RequestBody,
+  applyPreset: ApplyPreset,
+): Parameters<Exchange['fail']> | 'incomplete' | undefined {
+  if (scan.isForm) return ['request.invalid', `The preset "${name}" cannot change a form: send the name of the slot`, 'model'];
+  if (!body.whole) return 'incomplete';
+  const pieces = applyPreset(body.chunks, preset);
+  if (pieces === undefined) return ['request.invalid', scan.unfinished];
+  return body.edit(pieces) ? undefined : ['server.overloaded', BODIES_FILL_MEMORY];
 }
 
 const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);

@@ -5,6 +5,7 @@
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
 import { createWriteBatcher } from './client-answer.ts';
+import { createPresetEditor } from './body/apply-preset.ts';
 import { Exchange, type ExchangeRequest } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from '../platform/dense-set.ts';
@@ -23,7 +24,8 @@ export function createPlainGateway(deps: GatewayDeps) {
   const spoolBudget = createBufferBudget(settings.SVC_SPOOL_LIMIT);
   const batcher = createWriteBatcher();
   let tick = performance.now();
-  const exchangeDeps: ExchangeDeps = { ...deps, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const applyPreset = createPresetEditor();
+  const exchangeDeps: ExchangeDeps = { ...deps, applyPreset, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {

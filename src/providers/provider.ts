@@ -239,6 +239,8 @@ export interface Provider {
   readonly containerPort: number;
   /** `GET` returns 200 once the server accepts requests, also while busy: no response means frozen or gone. */
   readonly readyPath: string;
+  /** Paths of its servers that are no part of OpenAI's API: path here → path there. Default: none. */
+  readonly nativePaths?: Readonly<Record<string, string>>;
   /** Arguments that cannot load code or use other files, and may be set through the API. Default: none. */
   readonly safeFlags?: ReadonlySet<string>;
   /** Default: the program is not asked for its flags. */

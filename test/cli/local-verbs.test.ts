@@ -68,7 +68,7 @@ test('validate warns of an alias that two files claim, and accepts them', async 
   await write('pair/b.toml', '[model]\ndefault = "y.gguf"\naliases = ["gpt"]\n');
   const { code, out, err } = await svcctl(['validate', '-f', path.join(dir, 'pair')]);
   expect({ code, out }).toEqual({ code: 0, out: '2 slots are valid\n' });
-  expect(err).toContain('a.toml: model.aliases: Requests for "gpt" go to this slot or to "b": use another alias\n');
+  expect(err).toContain('a.toml: model: Requests for "gpt" go to this slot or to "b": use another alias\n');
 });
 
 test('--version prints the version, and the help of a verb has examples', async () => {

@@ -40,7 +40,7 @@ describeWithCluster('The definition of slots', () => {
       enabled: true,
       priority: 0,
       load: 'always',
-      model: { default: 'a.gguf', aliases: [], args: [] },
+      model: { default: 'a.gguf', aliases: [], args: [], presets: {} },
       lifecycle: {
         idleTimeout: 'never',
         startTimeout: '5m',

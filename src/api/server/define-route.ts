@@ -47,9 +47,11 @@ export interface Route {
   readonly consumes?: readonly string[];
   /** Accepts only a form (`multipart/form-data`). Unless the route is raw, its body is parsed by `read-form.ts`. */
   readonly multipart?: true;
+  /** A raw route that takes bodies of every type: pages of other sites cannot reach it. */
+  readonly anyType?: true;
   /** The largest body in bytes, or the setting that says it. Default: `defaultBodyLimit`. */
   readonly bodyLimit?: number | BodyLimit['setting'];
-  /** Serves the route without the framework, which then never calls `handler`. Requires a `path` without parameters. */
+  /** Serves the route without the framework, which then never calls `handler`. Fastest without parameters in `path`. */
   readonly raw?: (request: RawRequest) => void;
   /** Takes connections that ask for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
   readonly upgrade?: (request: UpgradeRequest) => void;
@@ -120,7 +122,7 @@ function send(reply: FastifyReply, answers: Answers, { status, body, headers = {
 }
 
 /** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */
-function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: FastifyRequest): z.output<Input> {
+export function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: FastifyRequest): z.output<Input> {
   const parsed = schema.safeParse({ params, query, headers, body: body ?? {} });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

@@ -4,7 +4,8 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { showTo } from '../../auth/decide/decide-access.ts';
 import { answerError } from '../../gateway/client-answer.ts';
-import { errorAnswer, OPENAI, type Dialect } from '../../gateway/route/decide/dialects.ts';
+import { errorAnswer, OPENAI } from '../../gateway/route/decide/dialects.ts';
+import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { ApiError, type ApiErrorOptions } from './answer.ts';
 import { newRequestId, type Route } from './define-route.ts';
@@ -12,7 +13,7 @@ import type { ErrorCode } from '../../schema/words/error-codes.ts';
 
 export type OnFault = (error: unknown, requestId: string) => void;
 
-type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions & { readonly dialect?: Dialect };
+type AnsweredError = Pick<ApiError, 'code' | 'message'> & ApiErrorOptions;
 
 export function createErrorHandler(onFault: OnFault) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
@@ -20,17 +21,17 @@ export function createErrorHandler(onFault: OnFault) {
     if (known !== undefined) {
       // Before the access check, a message repeats nothing but the request.
       const message = request.caller === undefined ? known.message : String(showTo(request.caller, known.message));
-      return sendError(reply, known, message);
+      return sendError(reply, known, message, dialectOf(pathOf(request.url)));
     }
     onFault(error, request.id);
     const message = `The service failed: report this with the request id "${request.id}"`;
-    return sendError(reply, { code: 'server.internal', message });
+    return sendError(reply, { code: 'server.internal', message }, message, dialectOf(pathOf(request.url)));
   };
 }
 
 /** Answers without the framework, which can send nothing more then. */
-export function sendError(reply: FastifyReply, error: AnsweredError, message = error.message): void {
-  const { code, param, headers, dialect = OPENAI } = error;
+export function sendError(reply: FastifyReply, error: AnsweredError, message = error.message, dialect = OPENAI): void {
+  const { code, param, headers } = error;
   const answer = errorAnswer(code, message, { param, requestId: reply.request.id, headers, dialect });
   // The framework would close each connection after an error with a body.
   reply.removeHeader('connection');

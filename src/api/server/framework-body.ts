@@ -1,4 +1,5 @@
 /** Reads bodies of the framework's routes into memory, and parses small forms. The gateway reads those of inference. */
+import { BODIES_FILL_MEMORY } from '../../gateway/body/kept-body.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BodyProblem } from '../../gateway/body/body-scan.ts';
 import { boundaryOf } from '../../gateway/body/decide/multipart-head.ts';
@@ -36,7 +37,7 @@ export async function readWhole(
     else if (budget.reserve(piece.length)) {
       bytes += piece.length;
       pieces.push(piece);
-    } else end(new ApiError('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later'));
+    } else end(new ApiError('server.overloaded', BODIES_FILL_MEMORY));
   }
   const checks = setInterval(() => {
     const slow = slowBody({ now: performance.now(), startedAt, lastAt, bytes });

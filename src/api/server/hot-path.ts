@@ -36,7 +36,7 @@ export interface BypassDeps {
 export const isRawRoute = (route: Route): route is RawRoute => route.raw !== undefined;
 
 export function createHotPath({ routes, site, authorize, report, onFault }: BypassDeps) {
-  const known = new Map(routes.filter(isRawRoute).map((route) => [route.path, route]));
+  const known = new Map(routes.filter(isRawRoute).flatMap((route) => (route.method === 'POST' ? [[route.path, route] as const] : [])));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId } = entry;
@@ -54,6 +54,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
   }
 
   function fault(entry: Entry, error: unknown): void {
+    if (error instanceof ApiError) return refuse(entry, error.code, error.message, error.param);
     onFault(error, entry.requestId);
     refuse(entry, 'server.internal', `The gateway failed: report this with the request id "${entry.requestId}"`);
   }
@@ -68,10 +69,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
     try {
       const decision = authorize(route.access, req);
       if (!(decision instanceof Promise)) return proceed(entry, decision);
-      decision.then(
-        (late) => (res.destroyed ? undefined : proceed(entry, late)),
-        (error: unknown) => fault(entry, error),
-      );
+      decision.then((late) => (res.destroyed ? undefined : proceed(entry, late))).catch((error: unknown) => fault(entry, error));
     } catch (error) {
       fault(entry, error);
     }
@@ -95,6 +93,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
 
 /** A body without a media type is refused: pages of other sites can send one without asking. */
 function acceptsType({ route, head: { contentType, contentLength = 0, chunked } }: Entry): boolean {
+  if (route.anyType === true) return true;
   if (route.multipart === true) return isMultipartType(contentType);
   return isJsonType(contentType) && !(contentType === undefined && (chunked || contentLength > 0));
 }

@@ -5,7 +5,9 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { dialectOf, nearestPath } from '../../gateway/route/decide/inference-paths.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { BodyLimit } from '../../gateway/route/decide/request-limits.ts';
 import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import type { Settings } from '../../schema/settings/settings.ts';
 import { jsonExcess } from '../../schema/words/json-skipper.ts';
 import { bodyOver, readForm, readWhole, type Form } from './framework-body.ts';
 import { createAllowedMethods, createErrorHandler, sendError, type OnFault } from './error-handler.ts';
@@ -22,7 +24,7 @@ import { createUpgradePath } from './upgrade-path.ts';
 
 export interface ServerDeps {
   readonly routes: readonly Route[];
-  readonly settings: HttpLimits;
+  readonly settings: HttpLimits & Pick<Settings, BodyLimit['setting']>;
   readonly gateway: Pick<Gateway, 'budget' | 'close'>;
   readonly site: SiteGuard;
   readonly authorize: Authorize;
@@ -180,7 +182,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply, methods: r
     const base = near === `/v1${path}` ? ': end the base URL with "/v1"' : '';
     const hint = near === undefined ? '' : ` did you mean "${near}"${base}?`;
     const message = `There is no path "${url.slice(0, 200)}":${hint} "/api/openapi.json" lists all`;
-    sendError(reply, { code: 'route.not_found', message, dialect: dialectOf(path) });
+    sendError(reply, { code: 'route.not_found', message }, message, dialectOf(path));
   } else
     sendError(reply, { code: 'route.method', message: `The method "${method}" is not allowed: use one of ${allow}`, headers: { allow } });
 }
@@ -205,9 +207,14 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, { methods, 
   void reply.send();
 }
 
-function addRoute(app: FastifyInstance, route: Route, hotPath: HotPath, { site, authorize, gateway, actAs = workAlone }: ServerDeps): void {
-  const { bodyLimit } = route;
-  const limitBytes = typeof bodyLimit === 'number' ? bodyLimit : defaultBodyLimit(route.access);
+function addRoute(
+  app: FastifyInstance,
+  route: Route,
+  hotPath: HotPath,
+  { settings, site, authorize, gateway, actAs = workAlone }: ServerDeps,
+): void {
+  const { bodyLimit = defaultBodyLimit(route.access) } = route;
+  const limitBytes = typeof bodyLimit === 'number' ? bodyLimit : settings[bodyLimit];
   app.route({
     method: route.method,
     url: route.path,

@@ -89,6 +89,8 @@ export async function askGateway({ gateway, socket, requestId: callerId }: Inner
   const rawHeaders = ['content-type', contentType, 'content-length', length];
   const req = new MemoryRequest(request, rawHeaders, socket);
   const res = new MemoryResponse(onPiece);
+  // A caller that cannot take a piece ends the request.
+  res.on('error', () => undefined);
   const abort = (): void => void res.destroy();
   signal.addEventListener('abort', abort, { once: true });
   try {

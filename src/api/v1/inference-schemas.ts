@@ -10,7 +10,10 @@ import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import type { PassedAnswer } from '../server/answer.ts';
 
-const ModelField = z.string().optional().describe('A model id, an alias or the name of a slot; default: the default slot of the path');
+export const ModelField = z
+  .string()
+  .optional()
+  .describe('A model id, an alias, the name of a slot or `<slot>:<preset>`; default: the default slot of the path');
 const Stream = z.boolean().optional().describe('Answer with server-sent events');
 const Tokens = z.int().min(0);
 const AnyObject = z.looseObject({});
@@ -121,12 +124,16 @@ const Images = z.looseObject({
   data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
 });
 
+const Parameters = z.record(z.string(), z.unknown());
+const Preset = z.object({ name: z.string(), set: Parameters, force: Parameters });
+
 export const Model = z.object({
   id: z.string(),
   object: z.literal('model'),
   created: z.int().describe('Unix seconds at which the service started'),
   owned_by: z.string(),
   slot: SlotName.describe('The slot that a request meets'),
+  preset: Preset.optional().describe('The preset that the id names: what requests get that do not have it, and what all requests get'),
   state: z.enum(SLOT_STATES).describe('Its state: "ready" if any slot with the model is'),
   slots: z.array(z.object({ name: SlotName, state: z.enum(SLOT_STATES) })).describe('All slots that answer to this id'),
   capabilities: z.array(z.enum([...CAPABILITIES, ...CHAT_ABILITIES])).describe('Kinds of requests, then what chats may use'),
@@ -188,7 +195,7 @@ const INFERENCE_ERRORS: readonly ErrorCode[] = [
   'upstream.timeout',
 ];
 
-export function inferenceErrors({ capability }: InferencePath): readonly ErrorCode[] {
+export function inferenceErrors({ capability }: Pick<InferencePath, 'capability'>): readonly ErrorCode[] {
   if (capability === 'chat') return [...INFERENCE_ERRORS, 'model.no_vision', 'model.no_audio'];
   if (capability === 'speech') return [...INFERENCE_ERRORS, 'audio.cloning_unsupported'];
   return capability === 'image' ? [...INFERENCE_ERRORS, 'image.size_unsupported', 'image.failed'] : INFERENCE_ERRORS;
@@ -230,9 +237,14 @@ const SHAPES: Readonly<Record<string, InferenceShape>> = {
   '/v2/rerank': { request: REQUESTS.RerankRequest, answer: ANSWERS.SortedRanking },
 };
 
-export const inferenceInput = (path: InferencePath): z.ZodObject => z.object({ body: shapeOf(path).request });
+export const documentedRoute = <Raw extends object>(path: InferencePath, route: Raw) => ({
+  ...route,
+  input: z.object({ body: shapeOf(path).request }),
+  answers: inferenceAnswers(path),
+  errors: inferenceErrors(path),
+});
 
-export function inferenceAnswers(path: InferencePath): { readonly 200: PassedAnswer } {
+function inferenceAnswers(path: InferencePath): { readonly 200: PassedAnswer } {
   const { answer, others, stream } = shapeOf(path);
   const events = stream === undefined ? {} : { 'text/event-stream': z.string().describe(`With "stream": true. ${stream}`) };
   return {

@@ -1,20 +1,28 @@
-/** The OpenAI routes. Inference requests are passed to the gateway unchanged; models are listed from the board. */
+/**
+ * The OpenAI routes, and those to what model servers have besides. Requests are passed to the gateway unchanged; models
+ * are listed from the board.
+ */
 import { z } from 'zod';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
+import { INFERENCE_PATHS, NATIVE_PATHS, parseUpstreamUrl, PROPS_PATH, UPSTREAM_PATH } from '../../gateway/route/decide/inference-paths.ts';
 import { json, ApiError, type Immutable } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
+import { defineRoute, NoInput, type DocumentedRoute, type RouteMethod } from '../server/define-route.ts';
 import { rawInferenceRoute } from '../server/hot-path.ts';
-import { inferenceAnswers, inferenceErrors, inferenceInput, Model, ModelList } from './inference-schemas.ts';
+import { documentedRoute, Model, ModelField, ModelList } from './inference-schemas.ts';
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
 import { isEnabled, slotsOfName } from '../../gateway/route/decide/route.ts';
+import { presetOf } from '../../schema/slot/presets.ts';
+import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 
 export interface V1Deps extends VoiceRoutesDeps {
   readonly gateway: Pick<Gateway, 'handle'>;
   /** Default: unknown. */
   readonly abilities?: (slot: BoardSlot) => ChatAbilities;
+  /** Administrators reach every path of model servers. Default: nobody does. */
+  readonly upstream?: boolean | undefined;
   /** Unix milliseconds; the `created` time of every model. */
   readonly startedAt: number;
 }
@@ -22,11 +30,12 @@ export interface V1Deps extends VoiceRoutesDeps {
 export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
   const { board, gateway } = deps;
   return [
-    ...INFERENCE_PATHS.map((path) => inferenceRoute(path, gateway)),
+    ...INFERENCE_PATHS.map((path) => documentedRoute(path, rawInferenceRoute(path, gateway))),
+    ...createNativeRoutes(gateway, deps.upstream === true),
     ...createVoiceRoutes(deps),
     defineRoute('GET', '/v1/models', 'open', {
       cors: true,
-      summary: 'Lists the models of all slots by id and alias',
+      summary: 'Lists the models of all slots by id and alias, and their presets',
       tag: 'models',
       input: NoInput,
       answers: { 200: json('The models', ModelList) },
@@ -34,7 +43,7 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
     }),
     defineRoute('GET', '/v1/models/*', 'v1', {
       cors: true,
-      summary: 'Describes one model by id, alias or slot name',
+      summary: 'Describes one model by id, alias, preset or slot name',
       tag: 'models',
       input: z.object({
         params: z.object({ '*': z.string().describe('A model id, which may contain "/", an alias or the name of a slot') }),
@@ -52,30 +61,71 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
   ];
 }
 
-function inferenceRoute(path: InferencePath, gateway: V1Deps['gateway']): DocumentedRoute {
+const METHODS: readonly RouteMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const MISLED = 'Send "/upstream/<slot>/<path>", where the path has at most 4096 characters, no "..", and no second "/" at its start';
+
+function createNativeRoutes(gateway: V1Deps['gateway'], isUpstreamOn: boolean): readonly DocumentedRoute[] {
+  const named = NATIVE_PATHS.map((path) => documentedRoute(path, rawInferenceRoute(path, gateway)));
+  return [...named, propsRoute(gateway), ...(isUpstreamOn ? METHODS.map((method) => upstreamRoute(method, gateway)) : [])];
+}
+
+/** It names files of the host, so it needs the scope of other reads that do. */
+function propsRoute(gateway: V1Deps['gateway']): DocumentedRoute {
   return {
-    ...rawInferenceRoute(path, gateway),
-    input: inferenceInput(path),
-    answers: inferenceAnswers(path),
-    errors: inferenceErrors(path),
+    ...documentedRoute(PROPS_PATH, rawInferenceRoute(PROPS_PATH, gateway)),
+    method: 'GET',
+    access: 'all',
+    input: z.object({ query: z.object({ model: ModelField }) }),
+    raw(request) {
+      const model = new URL(request.req.url ?? '', 'http://x').searchParams.get('model') ?? undefined;
+      gateway.handle({ ...request, path: PROPS_PATH, direct: { method: 'GET', model } });
+    },
+  };
+}
+
+function upstreamRoute(method: RouteMethod, gateway: V1Deps['gateway']): DocumentedRoute {
+  const { cors: _cors, ...route } = documentedRoute(UPSTREAM_PATH, rawInferenceRoute(UPSTREAM_PATH, gateway));
+  return {
+    ...route,
+    method,
+    access: 'admin',
+    tag: 'system',
+    anyType: true,
+    input: z.object({ params: z.object({ slot: z.string(), '*': z.string().describe('A path of the model server') }) }),
+    raw(request) {
+      const asked = parseUpstreamUrl(request.req.url ?? '');
+      if (asked === undefined) throw new ApiError('request.invalid', MISLED, { param: 'path' });
+      // A page of the server must not act as a page of this service.
+      request.res.setHeader('content-security-policy', 'sandbox');
+      gateway.handle({ ...request, path: UPSTREAM_PATH, direct: { method, model: asked.slot, target: asked.target } });
+    },
   };
 }
 
 type ModelDeps = Pick<V1Deps, 'abilities' | 'startedAt'>;
 type ModelBody = Immutable<z.output<typeof Model>>;
 
-/** One entry per model id and alias. Disabled slots are left out, so that clients offer only models that can answer. */
+/** One entry per model id, alias and preset. */
 function listModels(view: BoardView, deps: ModelDeps): Immutable<z.output<typeof ModelList>> {
-  const enabled = [...view.slots.values()].filter(isEnabled);
-  const ids = new Set(enabled.flatMap(({ spec: { model } }) => [model.default, ...model.aliases]));
-  return { object: 'list', data: [...ids].flatMap((id) => entryOf(id, view, deps) ?? []) };
+  return { object: 'list', data: modelIds(view).flatMap((id) => entryOf(id, view, deps) ?? []) };
 }
+
+/** Disabled slots are left out, so that clients offer only models that can answer. */
+export function modelIds(view: BoardView): readonly string[] {
+  const enabled = [...view.slots.values()].filter(isEnabled);
+  const ids = new Set(enabled.flatMap(({ name, spec: { model } }) => [model.default, ...model.aliases, ...listedPresets(name, model)]));
+  return [...ids];
+}
+
+const listedPresets = (slot: SlotName, { presets }: SlotSpec['model']): readonly string[] =>
+  Object.entries(presets).flatMap(([name, { aliases }]) => [`${slot}:${name}`, ...aliases]);
 
 /** Undefined if no slot has this name. */
 function entryOf(id: string, view: BoardView, { startedAt, abilities }: ModelDeps): ModelBody | undefined {
   const slots = slotsOfName(id, view);
   const first = slots.find(({ status }) => status.state === 'ready') ?? slots[0];
   if (first === undefined) return undefined;
+  const found = presetOf(first, id);
   const known = slots.map((slot) => abilities?.(slot) ?? {});
   return {
     id,
@@ -83,6 +133,7 @@ function entryOf(id: string, view: BoardView, { startedAt, abilities }: ModelDep
     created: Math.floor(startedAt / 1000),
     owned_by: 'svc',
     slot: first.name,
+    ...(found === undefined ? {} : { preset: { name: found.name, set: found.preset.set, force: found.preset.force } }),
     state: first.status.state,
     slots: slots.map(({ name, status: { state } }) => ({ name, state })),
     capabilities: [

@@ -127,15 +127,15 @@ export async function runValidate(cli: Cli, { file }: { readonly file: string })
   return EXIT.done;
 }
 
-/** Aliases that several slots claim. The service accepts them. */
+/** Names that several slots or presets claim. The service accepts them. */
 function warnings(slots: readonly Manifest[]): readonly string[] {
   const fileOf = new Map(slots.map(({ name, file }) => [String(name), file]));
   const named = slots.flatMap(({ name, document }) => {
     const { data } = SlotDocument.safeParse(document);
-    return data === undefined ? [] : [{ name, enabled: data.enabled, model: data.model.default, aliases: data.model.aliases }];
+    return data === undefined ? [] : [{ ...data.model, name, enabled: data.enabled, model: data.model.default }];
   });
   return [...findAliasConflicts(named)].flatMap(([name, sentences]) =>
-    sentences.map((sentence) => `${fileOf.get(name) ?? name}: model.aliases: ${sentence}`),
+    sentences.map((sentence) => `${fileOf.get(name) ?? name}: model: ${sentence}`),
   );
 }
 

@@ -27,6 +27,8 @@ export interface BodyScan {
   readonly model: string | undefined;
   readonly problem: BodyProblem | undefined;
   readonly isForm: boolean;
+  /** A request without a body is as good. Default: false. */
+  readonly mayLack?: true;
   /** The body is checked to its end, also while it flows to the upstream. */
   readonly readsAll: boolean;
   /** The body must be complete before the request is routed. Default: false. */
@@ -47,6 +49,19 @@ export interface BodyScan {
   delaysAttempt?(slot: RoutedSlot, body: EditableBody, events: BodyEvents): boolean;
 }
 
+/** A body that is for the server alone, where the path has said the name of the slot. */
+export const opaqueBody = (model: string | undefined): BodyScan => ({
+  status: 'done',
+  modelSeen: true,
+  model,
+  problem: undefined,
+  isForm: false,
+  mayLack: true,
+  readsAll: false,
+  unfinished: '',
+  feed: () => undefined,
+});
+
 export type BodyEvents = Pick<RequestEvents, 'onProgress' | 'onRoutable' | 'fail'>;
 
 /** A complete body in memory. */
@@ -59,4 +74,6 @@ export interface EditableBody {
   reserve(bytes: number): boolean;
   /** Replaces the body; the caller has reserved memory for it. */
   replace(pieces: readonly Buffer[]): void;
+  /** Replaces the body by an edited one. Returns false if there is no memory for what is longer. */
+  edit(pieces: readonly Buffer[]): boolean;
 }

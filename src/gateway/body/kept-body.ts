@@ -11,6 +11,8 @@ import type { BodySpool, SpoolFlow, SpoolOptions } from './body-spool.ts';
 /** Reading pauses while more than this waits for the disk. */
 const DISK_QUEUE_BYTES = 1024 * 1024;
 
+export const BODIES_FILL_MEMORY = 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later';
+
 export interface KeptBodyDeps {
   readonly settings: Pick<Settings, 'SVC_STATE_DIR'>;
   readonly budget: BufferBudget;
@@ -51,7 +53,7 @@ export class KeptBody {
   /** Returns false, after `fail`, if the body cannot be kept. */
   add(chunk: Buffer): boolean {
     if (!this.reserve(chunk.length)) {
-      this.#events.fail('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
+      this.#events.fail('server.overloaded', BODIES_FILL_MEMORY);
       return false;
     }
     if (this.#spool !== undefined) return this.#append(this.#spool, chunk);

@@ -29,6 +29,7 @@ const JOIN_BYTES = 16 * 1024;
 export class RequestBody implements EditableBody {
   received = 0;
   whole = false;
+  isEdited = false;
   onRelease: (() => void) | undefined;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
@@ -91,7 +92,7 @@ export class RequestBody implements EditableBody {
 
   start(): void {
     const { req, head, limit } = this.#request;
-    const refusal = refuseBody({ head, isForm: this.#scan.isForm }, limit);
+    const refusal = refuseBody({ head, isForm: this.#scan.isForm, mayLack: this.#scan.mayLack }, limit);
     if (refusal !== undefined) return this.#fail(...refusal);
     if (this.#scan.status === 'invalid') return this.#invalid();
     req.on('data', (chunk: Buffer) => this.#onData(chunk));
@@ -153,7 +154,16 @@ export class RequestBody implements EditableBody {
 
   replace(pieces: readonly Buffer[]): void {
     this.#kept.replace(pieces);
-    this.received = pieces.reduce((bytes, piece) => bytes + piece.length, 0);
+    this.received = lengthOf(pieces);
+    this.#kept.end(this.received <= JOIN_BYTES);
+  }
+
+  /** Replaces a complete body by an edited one. Returns false if there is no memory for what is longer. */
+  edit(pieces: readonly Buffer[]): boolean {
+    if (!this.reserve(Math.max(0, lengthOf(pieces) - this.received))) return false;
+    this.replace(pieces);
+    this.isEdited = true;
+    return true;
   }
 
   resumeFlow(): void {
@@ -265,3 +275,5 @@ export class RequestBody implements EditableBody {
     this.#events.fail(code, message, param);
   }
 }
+
+const lengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((bytes, { length }) => bytes + length, 0);

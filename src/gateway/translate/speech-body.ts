@@ -11,6 +11,7 @@ import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedSlot } from '../../reconciler/board.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { BodyEvents, EditableBody } from '../body/body-scan.ts';
+import { BODIES_FILL_MEMORY } from '../body/kept-body.ts';
 import { JsonBody, type JsonBodyExtra } from '../body/json-body.ts';
 import type { Refusal } from '../route/decide/route.ts';
 import { checkSpeech } from './decide/check-media.ts';
@@ -98,9 +99,7 @@ export class SpeechBody extends JsonBody {
     // Without a recording, the server says itself that it needs one. The client may have left meanwhile.
     if (voice === undefined || body.isReleased) return undefined;
     const pieces = insertRecording(Buffer.concat(body.chunks), voice);
-    if (!body.reserve(pieces.reduce((bytes, piece) => bytes + piece.length, 0) - body.received))
-      return refuse('server.overloaded', 'Request bodies fill the memory reserved for them ("SVC_BUFFER_LIMIT"): try again later');
-    body.replace(pieces);
+    if (!body.edit(pieces)) return refuse('server.overloaded', BODIES_FILL_MEMORY);
     this.#isInserted = true;
     return undefined;
   }

@@ -29,7 +29,11 @@ const ERROR_BYTES = 64 * 1024;
 const TRANSLATED_BYTES = 8 * 1024 * 1024;
 
 export interface ForwardRequest extends AttemptRequest {
+  /** Default: `POST`. */
+  readonly method?: string | undefined;
   readonly path: string;
+  /** Errors are passed on as they are, too. Default: in the form of the path's dialect. */
+  readonly isOpaque?: boolean;
   readonly mistakes: readonly ClientMistake[] | undefined;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
@@ -56,11 +60,11 @@ export class Forward implements UpstreamEvents, Attempt {
   }
 
   start(fresh = false): void {
-    const { deps, hold, path, headerLines, requestId, requestBody } = this.#request;
+    const { deps, hold, method = 'POST', path, headerLines, requestId, requestBody } = this.#request;
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const head = `POST ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    const head = `${method} ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
     if (requestBody.inMemory) return connection.send(head, requestBody.chunks, requestBody.received);
     this.#flows = true;
     connection.write(head);
@@ -114,7 +118,8 @@ export class Forward implements UpstreamEvents, Attempt {
   onHead(head: ResponseHead): void {
     this.#head = head;
     this.noteProgress();
-    if (head.status >= 300 || this.#request.answer.dialect.translateAnswer !== undefined) this.#collected = new CollectedAnswer(head);
+    const { isOpaque = false, answer } = this.#request;
+    if ((head.status >= 300 && !isOpaque) || answer.dialect.translateAnswer !== undefined) this.#collected = new CollectedAnswer(head);
   }
 
   onBody(bytes: Buffer, last: boolean): void {

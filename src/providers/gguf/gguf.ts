@@ -80,6 +80,7 @@ export const gguf: Provider = {
   toolbox: { folder: 'gguf', backends: ['vulkan', 'rocm', 'cuda', 'cpu'], byBackend: true },
   containerPort: 8080,
   readyPath: '/health',
+  nativePaths: { '/v1/tokenize': '/tokenize', '/v1/detokenize': '/detokenize', '/infill': '/infill', '/props': '/props' },
   safeFlags: SAFE_FLAGS,
   help: llamaHelp,
   models: ggufFormat,

@@ -137,6 +137,14 @@ export const SettingsSchema = z.strictObject({
     .describe('Open sessions of `/v1/realtime`. Further ones fail with 503 `server.overloaded`; with 0, all do'),
   SVC_REALTIME_IDLE: DurationMs.prefault('5m').describe('How long a session of `/v1/realtime` may send nothing; then it is closed'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_OLLAMA: z
+    .enum(['off', 'on'])
+    .default('off')
+    .describe('`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)'),
+  SVC_UPSTREAM: z
+    .enum(['off', 'on'])
+    .default('off')
+    .describe('`on`: administrators reach every path of the model server of a slot under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])
     .default('off')

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
 import { optional } from '../pod/kube-fields.ts';
+import { presetNames, type Preset } from './presets.ts';
 import { bytesOf, KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, textsFit, type SlotRule } from '../pod/pod-rules.ts';
 
 /** A Deployment fits into the 1.5 MiB of etcd with them. Each argument may have its longest length in ASCII. */
@@ -140,6 +141,7 @@ export interface NamedSlot {
   readonly enabled: boolean;
   readonly model: string;
   readonly aliases: readonly string[];
+  readonly presets?: Readonly<Record<string, Preset>>;
 }
 
 /**
@@ -150,13 +152,14 @@ export interface NamedSlot {
 export function findAliasConflicts(slots: readonly NamedSlot[]): ReadonlyMap<string, readonly string[]> {
   const conflicts = new Map<string, readonly string[]>();
   const enabled = slots.filter((slot) => slot.enabled);
-  if (enabled.every(({ aliases }) => aliases.length === 0)) return conflicts;
+  if (enabled.every(({ aliases, presets = {} }) => aliases.length === 0 && Object.keys(presets).length === 0)) return conflicts;
+  const claimsOf = new Map(enabled.map((slot) => [slot.name, new Set([...slot.aliases, ...presetNames(slot).map(([name]) => name)])]));
   const names = new Set(enabled.map(({ name }) => name));
   const ofModel = Map.groupBy(enabled, ({ model }) => model);
-  const pairs = enabled.flatMap((slot) => [...new Set(slot.aliases)].map((alias) => ({ alias, slot })));
+  const pairs = enabled.flatMap((slot) => [...(claimsOf.get(slot.name) ?? [])].map((alias) => ({ alias, slot })));
   const ofAlias = Map.groupBy(pairs, ({ alias }) => alias);
   for (const slot of enabled) {
-    const sentences = [...new Set(slot.aliases)].flatMap((alias) => {
+    const sentences = [...(claimsOf.get(slot.name) ?? [])].flatMap((alias) => {
       if (alias === slot.name || alias === slot.model) return [];
       if (names.has(alias)) return [`Requests for "${alias}" go to the slot of that name: use another alias`];
       const others = [...(ofModel.get(alias) ?? []), ...(ofAlias.get(alias) ?? []).map((pair) => pair.slot)];
@@ -164,7 +167,20 @@ export function findAliasConflicts(slots: readonly NamedSlot[]): ReadonlyMap<str
       if (rivals.length === 0) return [];
       return [`Requests for "${alias}" go to this slot or to ${rivals.map((name) => `"${name}"`).join(', ')}: use another alias`];
     });
-    if (sentences.length > 0) conflicts.set(slot.name, sentences);
+    const all = [...findPresetConflicts(slot), ...sentences];
+    if (all.length > 0) conflicts.set(slot.name, all);
   }
   return conflicts;
+}
+
+/** Conflicts of a slot with itself. */
+function findPresetConflicts(slot: NamedSlot): readonly string[] {
+  const own = new Set([slot.name, slot.model, ...slot.aliases]);
+  const first = new Map<string, string>();
+  return presetNames(slot).flatMap(([name, preset]) => {
+    if (own.has(name)) return [`Requests for "${name}" get the slot without its preset "${preset}": use another alias`];
+    const meant = first.get(name) ?? preset;
+    first.set(name, meant);
+    return meant === preset ? [] : [`Requests for "${name}" get the preset "${meant}", not "${preset}": use another alias`];
+  });
 }

@@ -17,6 +17,7 @@ import {
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
+import { Presets } from './presets.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
@@ -34,6 +35,7 @@ const Model = z
     ),
     context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
     args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
+    presets: Presets.default({}).describe('Named parameters: a request for "<slot>:<preset>" gets those of the preset'),
   })
   .superRefine(rulesAt('model'));
 

@@ -32,8 +32,8 @@ export const PROGRESS_REASONS = {
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
   AliasConflict: reason(
-    'The text of the slot is valid, but another slot has one of its aliases, too',
-    'Rename the alias that the message names in one of the two slots',
+    'The text of the slot is valid, but one of its aliases, or a name of one of its presets, has another meaning, too',
+    'Rename the alias that the message names, or the preset, in one of the two places',
   ),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
   NotYetSeen: reason(

@@ -27,7 +27,7 @@ export interface JsonEvents<Tag> {
   /** `from` and `to` include the quotes. Call `JsonScanner.raw` for the text. */
   onString(tag: Tag, from: number, to: number): void;
   /** A number, `true`, `false` or `null`; up to its first 6 bytes. */
-  onScalar(tag: Tag, raw: string): void;
+  onScalar(tag: Tag, raw: string, from: number, to: number): void;
   onOpen(tag: Tag, isArray: boolean, from: number): void;
   onClose?(tag: Tag, to: number): void;
 }
@@ -80,7 +80,7 @@ export class JsonScanner<Tag> {
   #place: Place = 'start';
   #offset = 0;
   #marksSeen = 0;
-  /** Offset of the current string. */
+  /** Offset of the current string or scalar. */
   #from = 0;
   /** Bytes of the current string or scalar in earlier chunks, one character each. */
   #captured = '';
@@ -162,6 +162,7 @@ export class JsonScanner<Tag> {
         default:
           if (this.#place === 'start') break;
           this.#captured = String.fromCharCode(byte);
+          this.#from = this.#offset + at;
           this.#place = 'in-scalar';
           return at + 1;
       }
@@ -286,7 +287,7 @@ export class JsonScanner<Tag> {
         continue;
       }
       this.#place = 'after-value';
-      if (tag !== undefined) this.#events.onScalar(tag, this.#captured);
+      if (tag !== undefined) this.#events.onScalar(tag, this.#captured, this.#from, this.#offset + at);
       return at;
     }
     return chunk.length;

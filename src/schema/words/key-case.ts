@@ -1,8 +1,8 @@
 /**
  * Converts the keys of a slot document between snake_case (TOML and the API) and camelCase (the SlotSpec resource and
  * the program). The conversion is lossless: it is its own inverse (`_x` becomes `X`, `X` becomes `_x`), so a key in the
- * wrong case stays wrong. Keys below `env`, `nodeSelector` and the tables of labels, annotations and resources in `pod`
- * belong to users and are never changed.
+ * wrong case stays wrong. Keys below `env`, `nodeSelector`, the parameters of presets and the tables of labels,
+ * annotations and resources in `pod` belong to users and are never changed.
  */
 
 /** Tables of a slot with keys of the user's choice, in either style. */
@@ -19,11 +19,16 @@ const OWN_KEYS_IN_POD: ReadonlySet<unknown> = new Set([
   'volumeAttributes',
 ]);
 
+/** In `model.presets.<preset>`, whose names are the same in both styles. */
+const OWN_KEYS_IN_PRESET: ReadonlySet<unknown> = new Set(['set', 'force']);
+
 type Path = readonly (string | number)[];
 
 /** Whether users choose the keys of the table at this path. */
 const hasOwnKeys = (path: Path): boolean =>
-  (path.length === 1 && OWN_KEYS.has(path[0])) || (path[0] === 'pod' && path.length > 1 && OWN_KEYS_IN_POD.has(path.at(-1)));
+  (path.length === 1 && OWN_KEYS.has(path[0])) ||
+  (path[0] === 'pod' && path.length > 1 && OWN_KEYS_IN_POD.has(path.at(-1))) ||
+  (path.length === 4 && path[0] === 'model' && path[1] === 'presets' && OWN_KEYS_IN_PRESET.has(path[3]));
 
 /** How keys are written in the document that a message is about. */
 export type KeyStyle = 'snake_case' | 'camelCase';

@@ -3,13 +3,15 @@ import type { ModelContents, ModelFacts, Voice } from '../../../src/providers/pr
 import type { Admission, Board, BoardSlot, BoardView, Target } from '../../../src/reconciler/board.ts';
 import { ModelId, SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Capability } from '../../../src/schema/slot/provider-kinds.ts';
-import { parseSlot, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
+import { presetNames } from '../../../src/schema/slot/presets.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import type { SlotState } from '../../../src/schema/status/slot-status.ts';
 
 export interface SlotSketch {
   readonly name: string;
   readonly model?: string;
   readonly aliases?: readonly string[];
+  readonly presets?: NonNullable<SlotDocument['model']['presets']>;
   readonly capabilities?: readonly Capability[];
   readonly voices?: readonly Voice[];
   /** What is known of the files of its model. */
@@ -35,7 +37,7 @@ export function workloadId(text: string): WorkloadId {
 export function boardSlot(sketch: SlotSketch): BoardSlot {
   const name = slotName(sketch.name);
   const model = sketch.model ?? `${sketch.name}-model`;
-  const spec = specOf(name, model, sketch.aliases);
+  const spec = specOf(name, model, sketch);
   const targets = (sketch.targets ?? []).map(({ workload, port }): Target => ({
     workload: workloadId(workload),
     endpoint: { host: '127.0.0.1', port },
@@ -71,7 +73,8 @@ export function boardView(version: number, sketches: readonly SlotSketch[]): Boa
   const names = new Map<string, SlotName[]>();
   for (const slot of slots) names.set(slot.name, [slot.name]);
   for (const slot of slots) {
-    for (const name of [slot.spec.model.default, ...slot.spec.model.aliases]) {
+    const { default: id, ...own } = slot.spec.model;
+    for (const name of [id, ...own.aliases, ...presetNames({ ...own, name: slot.name }).map(([each]) => each)]) {
       const known = names.get(name) ?? [];
       if (!known.includes(slot.name)) names.set(name, [...known, slot.name]);
     }
@@ -89,8 +92,8 @@ function factsOf({ model: { default: id } }: SlotSpec, contents: ModelContents):
   return { id: ModelId.parse(id), hostPath: `/models/${id}`, sizeBytes: 1, contents };
 }
 
-function specOf(name: SlotName, model: string, aliases: readonly string[] = []): SlotSpec {
-  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases } });
+function specOf(name: SlotName, model: string, { aliases = [], presets = {} }: Pick<SlotSketch, 'aliases' | 'presets'>): SlotSpec {
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases: [...aliases], presets } });
   if (!parsed.ok) throw new Error(parsed.problems.map((problem) => problem.message).join('; '));
   return parsed.spec;
 }

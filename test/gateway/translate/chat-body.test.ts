@@ -245,7 +245,10 @@ async function fetchAll(text: string, fetchImage: FetchImage, reserve: (bytes: n
   };
   return await new Promise((resolve) => {
     const events = { onRoutable: () => resolve(sent), onProgress: () => undefined, fail: (_code: string, why: string) => resolve(why) };
-    scanner.delaysRouting({ chunks: [bytes], received: bytes.length, isReleased: false, onRelease: undefined, reserve, replace }, events);
+    scanner.delaysRouting(
+      { chunks: [bytes], received: bytes.length, isReleased: false, onRelease: undefined, reserve, replace, edit: () => true },
+      events,
+    );
   });
 }
 

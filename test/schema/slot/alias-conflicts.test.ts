@@ -29,4 +29,27 @@ describe('findAliasConflicts()', () => {
     expect(conflictsOf(slot('a', 'x', 'a', 'x', 'gpt', 'gpt'), slot('b', 'y'))).toEqual({});
     expect(conflictsOf(slot('a', 'x', 'gpt'), { ...slot('b', 'y', 'gpt'), enabled: false })).toEqual({});
   });
+
+  test('finds names of presets that mean something else', () => {
+    const presets = (...named: readonly (readonly [string, ...string[]])[]) =>
+      Object.fromEntries(named.map(([name, ...aliases]) => [name, { set: {}, force: {}, aliases }]));
+    expect(
+      conflictsOf(
+        { ...slot('a', 'x', 'gpt'), presets: presets(['think', 'gpt', 'fast', 'b'], ['quick', 'fast']) },
+        { ...slot('b', 'y', 'a:quick'), presets: presets(['think', 'x']) },
+      ),
+    ).toEqual({
+      a: [
+        'Requests for "gpt" get the slot without its preset "think": use another alias',
+        'Requests for "fast" get the preset "think", not "quick": use another alias',
+        'Requests for "b" go to the slot of that name: use another alias',
+        'Requests for "a:quick" go to this slot or to "b": use another alias',
+      ],
+      b: [
+        'Requests for "a:quick" go to this slot or to "a": use another alias',
+        'Requests for "x" go to this slot or to "a": use another alias',
+      ],
+    });
+    expect(conflictsOf({ ...slot('a', 'x'), presets: presets(['think', 'fast']) })).toEqual({});
+  });
 });

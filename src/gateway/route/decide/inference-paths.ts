@@ -13,6 +13,8 @@ export interface InferencePath {
   readonly body?: 'multipart';
   /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */
   readonly audio?: true;
+  /** Only servers have it whose provider names it in `nativePaths`, whatever else they serve. */
+  readonly native?: true;
   readonly summary: string;
 }
 
@@ -41,12 +43,37 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/images/variations', capability: 'image', body: 'multipart', summary: 'Draws images like another one' },
 ];
 
+const NATIVE = { capability: 'completion', native: true } as const;
+
+/** Paths of model servers that are no part of OpenAI's API. */
+export const NATIVE_PATHS: readonly InferencePath[] = [
+  { path: '/v1/tokenize', ...NATIVE, summary: 'Turns a text into tokens' },
+  { path: '/v1/detokenize', ...NATIVE, summary: 'Turns tokens into a text' },
+  { path: '/infill', ...NATIVE, summary: 'Writes what is missing between two texts' },
+  { path: '/v1/score', ...NATIVE, summary: 'Compares texts' },
+  { path: '/v1/classify', ...NATIVE, summary: 'Sorts texts into classes' },
+];
+export const UPSTREAM_PATH: InferencePath = {
+  path: '/upstream/:slot/*',
+  ...NATIVE,
+  summary: 'Sends any request to the model server of a slot',
+};
+export const PROPS_PATH: InferencePath = { path: '/props', ...NATIVE, summary: 'Describes the model server of a slot' };
+
+/** Reads `/upstream/<slot>/<path and query>`. Undefined if it leads elsewhere, or has more than 4 KiB. */
+export function parseUpstreamUrl(url: string): { readonly slot: string; readonly target: string } | undefined {
+  const [, slot, target = ''] = /^\/upstream\/([^/?#]+)(\/[!"$-~]{0,4095})$/.exec(url) ?? [];
+  const [path = ''] = target.split('?', 1);
+  const plain = path.replace(/%(?:2e|2f|5c)/gi, (code) => decodeURIComponent(code));
+  return slot === undefined || /\\|%(?![0-9a-f]{2})|^\/\/|\/\.{1,2}(?:\/|$)/i.test(plain) ? undefined : { slot, target };
+}
+
 const DIALECTS: ReadonlyMap<string, Dialect> = new Map(INFERENCE_PATHS.map(({ path, dialect = OPENAI }) => [path, dialect]));
 
 /** The dialect of a path, also of one that is no inference path. */
 export const dialectOf = (path: string): Dialect => DIALECTS.get(path) ?? (OLLAMA_PATH.test(path) ? OLLAMA : OPENAI);
 
-const OLLAMA_PATH = /^\/api\/(?:blobs\/.*|chat|copy|create|delete|embed|embeddings|generate|ps|pull|push|show|tags|version)$/;
+const OLLAMA_PATH = /^(?:\/ollama)?\/api\/(?:blobs\/.*|chat|copy|create|delete|embed|embeddings|generate|ps|pull|push|show|tags|version)$/;
 
 /** Paths of Ollama, and of probes, with the path here that does the same. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
@@ -63,7 +90,12 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 export function nearestPath(asked: string, known: readonly string[]): string | undefined {
   const path = asked.replace(/\/+$/, '');
   const ends = known.filter((each) => each.startsWith('/v1/') && path.endsWith(each.slice('/v1'.length)));
-  return ELSEWHERE.get(path) ?? ends.toSorted((one, other) => other.length - one.length)[0] ?? nearestWord(path, known);
+  if (known.includes(`/ollama${path}`)) return `/ollama${path}`;
+  return (
+    ELSEWHERE.get(path.replace(/^\/ollama(?=\/)/, '')) ??
+    ends.toSorted((one, other) => other.length - one.length)[0] ??
+    nearestWord(path, known)
+  );
 }
 
 /** The slot used if a request names no model. */

@@ -75,14 +75,14 @@ export function bodySettingOf({ audio }: Pick<InferencePath, 'audio'>): BodyLimi
 }
 
 export function refuseBody(
-  { head, isForm }: { readonly head: RequestHead; readonly isForm: boolean },
+  { head, isForm, mayLack = false }: { readonly head: RequestHead; readonly isForm: boolean; readonly mayLack?: boolean | undefined },
   limit: BodyLimit,
 ): readonly [ErrorCode, string, string?] | undefined {
   const { contentLength, contentEncoding, chunked } = head;
   if (contentLength !== undefined && contentLength > limit.wholeBytes) return bodyTooLarge(limit);
   if (contentEncoding !== undefined && contentEncoding !== 'identity')
     return ['request.media_type', 'Compressed bodies are not supported: send the body without a content encoding', 'Content-Encoding'];
-  if (!chunked && (contentLength === undefined || contentLength === 0))
+  if (!mayLack && !chunked && (contentLength === undefined || contentLength === 0))
     return ['request.invalid', isForm ? 'The body is missing: send a multipart form' : 'The body is missing: send a JSON object'];
   return undefined;
 }

@@ -20,11 +20,11 @@
  * replica that is not the leader takes over what the leader has given up (cluster/leadership/decide/follow-leader.ts).
  * Errors of an upstream keep their own status.
  */
-import type { Admission, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
+import type { Admission, RoutedBoard, RoutedSlot, RoutedView } from '../../../reconciler/board.ts';
 import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Capability, ChatAbilities } from '../../../schema/slot/provider-kinds.ts';
-import { DEFAULT_SLOT_OF_CAPABILITY } from './inference-paths.ts';
+import { DEFAULT_SLOT_OF_CAPABILITY, type InferencePath } from './inference-paths.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Endpoint, InferPlan, InferRequest, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { BodyScan } from '../../body/body-scan.ts';
@@ -70,6 +70,15 @@ export function route(capability: Capability, path: string, asked: string | unde
   if (best === undefined) return unknownName(capability, path, model, board);
   if (bestRank >= INCAPABLE) return incapable(best, capability, path, board);
   return { kind: 'slot', slot: best };
+}
+
+/** The same for a path of the server itself, whatever else the slot serves. */
+export function routeRequest({ capability, path, native }: InferencePath, asked: string | undefined, board: RoutedView): RouteDecision {
+  if (native !== true) return route(capability, path, asked, board);
+  const name = asked ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
+  const [slot] = slotsOfName(name, board);
+  if (slot !== undefined) return { kind: 'slot', slot };
+  return board.version === 0 ? { kind: 'unknown' } : unknownName(capability, path, name, board);
 }
 
 /**
@@ -187,6 +196,36 @@ export function planForward(
     const message = `Provider "${spec.provider}" could not plan the request (${String(error)}): report this as a bug`;
     return { kind: 'refuse', code: 'server.internal', message, param: null };
   }
+}
+
+/** What the server gets instead of the method and path of the request, and of the model in its body. */
+export interface DirectRequest {
+  readonly method: string;
+  readonly model: string | undefined;
+  /** Body and answer are passed on unchanged then. Default: as the provider says. */
+  readonly target?: string;
+}
+
+export const askedOf = ({ path, canonical = path, capability }: InferencePath): InferRequest => ({
+  method: 'POST',
+  path: canonical,
+  capability,
+});
+
+/** Plans a request for a slot, also one that its provider does not know. */
+export function planRequest(
+  { path, direct }: { readonly path: InferencePath; readonly direct?: DirectRequest | undefined },
+  slot: RoutedSlot,
+  { providers, board }: { readonly providers: ProviderRegistry; readonly board: RoutedBoard },
+): ForwardPlan {
+  if (direct?.target !== undefined) return { kind: 'forward', path: direct.target };
+  if (path.native !== true) return planForward(providers[slot.spec.provider], askedOf(path), slot);
+  const pathAt = ({ spec }: RoutedSlot): string | undefined => providers[spec.provider]?.nativePaths?.[path.path];
+  const own = pathAt(slot);
+  if (own !== undefined) return { kind: 'forward', path: own };
+  const instead = useOneOf(board.current(), (other) => pathAt(other) !== undefined) ?? 'no slot has it';
+  const message = `${describe(slot)} has a server without "${path.path}": ${instead}`;
+  return { kind: 'refuse', code: 'model.unsupported', message, param: 'model' };
 }
 
 /** Value of `Host`. */

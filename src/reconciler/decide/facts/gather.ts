@@ -56,6 +56,7 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     enabled,
     model: model.default,
     aliases: model.aliases,
+    presets: model.presets,
   }));
   return {
     shared: {

@@ -5,6 +5,7 @@ import type { DesiredSlot } from '../../ports.ts';
 import type { Action } from '../facts/actions.ts';
 import type { PublishedSlot } from '../facts/facts.ts';
 import { explainSlot } from './explain.ts';
+import { presetNames } from '../../../schema/slot/presets.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 
 export function boardSlot(
@@ -42,7 +43,9 @@ export function namesOf(slots: ReadonlyMap<SlotName, BoardSlot>): ReadonlyMap<st
   };
   for (const name of slots.keys()) add(name, name);
   for (const { name, status, spec } of slots.values()) {
-    for (const key of [spec.model.default, status.model, ...spec.model.aliases]) add(key, name);
+    const { default: id, aliases, presets } = spec.model;
+    for (const key of [id, status.model, ...aliases]) add(key, name);
+    for (const [key] of presetNames({ name, aliases, presets })) add(key, name);
   }
   return names;
 }

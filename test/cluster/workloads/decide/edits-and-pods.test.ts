@@ -38,6 +38,7 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'model.aliases': [{ ...BASE, model: { default: 'a.gguf', aliases: ['other'] } }, 'restart'],
   'model.context': [{ ...BASE, model: { default: 'a.gguf', context: 4096 } }, 'restart'],
   'model.args': [{ ...BASE, model: { default: 'a.gguf', args: ['--threads', '1'] } }, 'restart'],
+  'model.presets': [{ ...BASE, model: { default: 'a.gguf', presets: { think: { set: { temperature: 0.6 } } } } }, 'controller'],
   'model.offload': [{ ...BASE, model: { default: 'a.gguf', offload: 'auto' } }, 'controller'],
   'lifecycle.idleTimeout': [{ ...BASE, lifecycle: { idleTimeout: '5m' } }, 'controller'],
   'lifecycle.startTimeout': [{ ...BASE, lifecycle: { startTimeout: '1h' } }, 'restart'],

@@ -1,0 +1,140 @@
+/** Gives a JSON body the parameters of a preset: only these bytes of it change, and no value is parsed. */
+import type { Preset } from '../../schema/slot/presets.ts';
+import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
+
+type Parameters = Pick<Preset, 'set' | 'force'>;
+type Edit = readonly [from: number, to: number, bytes: Buffer];
+
+interface Parameter {
+  readonly isForced: boolean;
+  /** In quotes. */
+  readonly key: Buffer;
+  readonly value: Buffer;
+  /** With its key, behind another field. */
+  readonly field: Buffer;
+}
+
+interface Prepared {
+  readonly parameters: readonly Parameter[];
+  /** Tags are indexes of parameters. */
+  readonly filter: JsonFilter<number>;
+}
+
+/** Searching longer bodies takes longer than scanning them. */
+const SEARCHED_BYTES = 16 * 1024;
+const ESCAPE = Buffer.from(String.raw`\u`);
+
+export type ApplyPreset = ReturnType<typeof createPresetEditor>;
+
+/** Prepares each preset once, which costs more than its use. */
+export function createPresetEditor() {
+  const prepared = new WeakMap<Parameters, Prepared>();
+  /** Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset. */
+  return (body: readonly Buffer[], preset: Parameters): readonly Buffer[] | undefined => {
+    const { parameters, filter } = prepared.get(preset) ?? prepare(preset);
+    if (!prepared.has(preset)) prepared.set(preset, { parameters, filter });
+    const finder = new ParameterFinder(parameters);
+    if (lacksAll(body, parameters)) return splice(body, finder.edits(offsetOfEnd(body)));
+    const scanner = new JsonScanner(filter, finder);
+    for (const chunk of body) scanner.feed(chunk);
+    if (scanner.status !== 'done') return undefined;
+    return splice(body, finder.edits(offsetOfEnd(body)));
+  };
+}
+
+/** A shortcut for small bodies, which were checked as they arrived: false where a key might be there. */
+function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Parameter[]): boolean {
+  if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES) return false;
+  return !body.includes(ESCAPE) && parameters.every(({ key }) => !body.includes(key));
+}
+
+function prepare({ set, force }: Parameters): Prepared {
+  const all = { ...set, ...force };
+  const fields = Object.keys(all).map((key, tag) => [key, { tag }] as const);
+  const parameters = Object.entries(all).map(([key, value]): Parameter => {
+    const text = JSON.stringify(value);
+    const quoted = JSON.stringify(key);
+    return {
+      isForced: Object.hasOwn(force, key),
+      key: Buffer.from(quoted),
+      value: Buffer.from(text),
+      field: Buffer.from(`,${quoted}:${text}`),
+    };
+  });
+  return { parameters, filter: { fields: jsonFields(Object.fromEntries(fields)) } };
+}
+
+/** Finds the values that the body has. The last one of repeated keys counts, and `null` stands for none. */
+class ParameterFinder implements JsonEvents<number> {
+  readonly #parameters: readonly Parameter[];
+  readonly #found: { readonly tag: number; readonly from: number; to: number; readonly isNull: boolean }[] = [];
+
+  constructor(parameters: readonly Parameter[]) {
+    this.#parameters = parameters;
+  }
+
+  onString(tag: number, from: number, to: number): void {
+    this.#found.push({ tag, from, to, isNull: false });
+  }
+
+  onScalar(tag: number, raw: string, from: number, to: number): void {
+    this.#found.push({ tag, from, to, isNull: raw === 'null' });
+  }
+
+  onOpen(tag: number, _isArray: boolean, from: number): void {
+    this.#found.push({ tag, from, to: from, isNull: false });
+  }
+
+  onClose(_tag: number, to: number): void {
+    const last = this.#found.at(-1);
+    if (last !== undefined) last.to = to;
+  }
+
+  /** In their order. New fields come last, where every parser of servers prefers them. `end`: of the object. */
+  edits(end: number): readonly Edit[] {
+    const replaced = this.#found.flatMap((place): readonly Edit[] => {
+      const parameter = this.#parameters[place.tag];
+      const isMissing = place.isNull && this.#found.findLast(({ tag }) => tag === place.tag) === place;
+      return parameter?.isForced === true || (parameter !== undefined && isMissing) ? [[place.from, place.to, parameter.value]] : [];
+    });
+    const missing = this.#parameters.filter((_parameter, index) => !this.#found.some(({ tag }) => tag === index));
+    return [...replaced, ...missing.map(({ field }): Edit => [end, end, field])];
+  }
+}
+
+function offsetOfEnd(body: readonly Buffer[]): number {
+  let begin = body.reduce((bytes, { length }) => bytes + length, 0);
+  for (let index = body.length - 1; index >= 0; index -= 1) {
+    const at = body[index]?.lastIndexOf(CLOSE_BRACE) ?? -1;
+    begin -= body[index]?.length ?? 0;
+    if (at !== -1) return begin + at;
+  }
+  return 0;
+}
+
+const CLOSE_BRACE = 0x7d;
+
+/** The edits do not overlap. */
+function splice(body: readonly Buffer[], edits: readonly Edit[]): readonly Buffer[] {
+  const pieces: Buffer[] = [];
+  let next = 0;
+  let begin = 0;
+  /** Offset up to which the body was taken over or replaced. */
+  let done = 0;
+  for (const chunk of body) {
+    const end = begin + chunk.length;
+    for (let edit = edits[next]; edit !== undefined && edit[0] < end; edit = edits[next]) {
+      const [from, to, bytes] = edit;
+      if (from > done) pieces.push(chunk.subarray(done - begin, from - begin));
+      pieces.push(bytes);
+      done = to;
+      next += 1;
+    }
+    if (done < end) {
+      pieces.push(chunk.subarray(done - begin));
+      done = end;
+    }
+    begin = end;
+  }
+  return pieces;
+}
