@@ -1,6 +1,7 @@
 /** The reference page of all HTTP routes, from the OpenAPI document that the service publishes. Pure. */
 import { z } from 'zod';
 import { createRealtime } from '../../src/api/v1/realtime/realtime.ts';
+import { createOllamaRoutes, type OllamaDeps } from '../../src/api/v1/ollama-routes.ts';
 import { createV1Routes } from '../../src/api/v1/v1-routes.ts';
 import type { ManageDeps } from '../../src/api/manage/manage-deps.ts';
 import { openApiDocument } from '../../src/api/openapi/document.ts';
@@ -34,10 +35,12 @@ type Operation = z.output<typeof Operation> & { readonly route: string; readonly
 
 /** The document of a service, whose handlers never run here: the table itself reads only these properties. */
 export function publishedDocument(): z.output<typeof Document> {
-  const deps: ManageDeps & Parameters<typeof createV1Routes>[0] & Parameters<typeof createRealtime>[0] = JSON.parse(
-    '{"manage":{},"metrics":{"contentType":"text/plain"},"images":{},"tokens":{},"settings":{}}',
+  const deps: ManageDeps & Parameters<typeof createV1Routes>[0] & OllamaDeps & Parameters<typeof createRealtime>[0] = JSON.parse(
+    '{"manage":{},"metrics":{"contentType":"text/plain"},"images":{},"tokens":{},"settings":{},"startedAt":0,"upstream":true}',
   );
-  return Document.parse(openApiDocument(createRoutes([...createV1Routes(deps), createRealtime(deps).route], deps), ''));
+  return Document.parse(
+    openApiDocument(createRoutes([...createV1Routes(deps), ...createOllamaRoutes(deps), createRealtime(deps).route], deps), ''),
+  );
 }
 
 export function httpReference({ tags, paths, components }: z.output<typeof Document> = publishedDocument()): string {

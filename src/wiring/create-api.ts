@@ -11,6 +11,7 @@ import { buildServer, type HttpApi } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
 import { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
+import { createOllamaRoutes, type OllamaDeps } from '../api/v1/ollama-routes.ts';
 import { createV1Routes, type V1Deps } from '../api/v1/v1-routes.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
 import type { KeepImage } from '../gateway/translate/translation-run.ts';
@@ -72,8 +73,8 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
   });
   const { realtime, wyoming, closeSpoken } = createSpoken(options, { gateway, board, clock });
-  const v1 = createV1Routes({ ...v1Voices(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
-  const routes = createRoutes([...v1, realtime.route], {
+  const v1 = createV1Routes({ ...v1Parts(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
+  const routes = createRoutes([...v1, ...ollamaRoutes(options, { board, gateway, clock }), realtime.route], {
     manage,
     images: images.source,
     board,
@@ -122,6 +123,21 @@ function createSpoken(
   const wyoming = createWyomingListener({ gateway, board, budget: gateway.budget, soundLimit, textLimit, version });
   const closeSpoken = async (graceMs: number) => Promise.all([realtime.close(graceMs), wyoming.close(graceMs)]);
   return { realtime, wyoming, closeSpoken };
+}
+
+function ollamaRoutes(
+  { providers, settings }: ServiceOptions,
+  { board, gateway, clock }: Pick<Controller, 'board' | 'clock'> & Pick<OllamaDeps, 'gateway'>,
+) {
+  if (settings.SVC_OLLAMA === 'off') return [];
+  return createOllamaRoutes({
+    board,
+    gateway,
+    abilities: (slot) => chatAbilities(providers, slot),
+    traits: ({ spec, model }) => providers[spec.provider]?.models.describe?.(model?.contents ?? {}),
+    startedAt: clock.wallNow(),
+    now: () => ({ ms: clock.now(), wallMs: clock.wallNow() }),
+  });
 }
 
 function listenersOf(
@@ -224,11 +240,16 @@ export function openVoices(
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
 }
 
-function v1Voices(
+function v1Parts(
   voices: VoiceStore | undefined,
-  { providers }: Pick<ServiceOptions, 'providers'>,
+  { providers, settings }: Pick<ServiceOptions, 'providers' | 'settings'>,
   audit: AuditTrail,
-): Pick<V1Deps, 'voices' | 'imitates' | 'abilities'> {
+): Pick<V1Deps, 'voices' | 'imitates' | 'abilities' | 'upstream'> {
   const recorded = voices && audit.voices(voices);
-  return { voices: recorded, imitates: (slot) => imitatesVoices(providers, slot), abilities: (slot) => chatAbilities(providers, slot) };
+  return {
+    voices: recorded,
+    imitates: (slot) => imitatesVoices(providers, slot),
+    abilities: (slot) => chatAbilities(providers, slot),
+    upstream: settings.SVC_UPSTREAM === 'on',
+  };
 }

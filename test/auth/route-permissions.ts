@@ -28,6 +28,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/auth/status': EVERYONE,
   'POST /api/auth/login': EVERYONE,
   'GET /v1/models': EVERYONE,
+  'GET /ollama/api/tags': EVERYONE,
+  'GET /ollama/api/version': EVERYONE,
   'GET /': EVERYONE,
   'GET /assets/page-1.js': EVERYONE,
   // Inference.
@@ -51,6 +53,18 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /v1/images/edits': INFERENCE,
   'POST /v1/images/variations': INFERENCE,
   'GET /v1/models/*': INFERENCE,
+  'POST /v1/tokenize': INFERENCE,
+  'POST /v1/detokenize': INFERENCE,
+  'POST /infill': INFERENCE,
+  'POST /v1/score': INFERENCE,
+  'POST /v1/classify': INFERENCE,
+  // It names files of the host.
+  'GET /props': LOGS,
+  'POST /ollama/api/chat': INFERENCE,
+  'POST /ollama/api/generate': INFERENCE,
+  'POST /ollama/api/embed': INFERENCE,
+  'POST /ollama/api/show': INFERENCE,
+  'GET /ollama/api/ps': INFERENCE,
   'GET /api/images/cache/:file': EVERY_SCOPE,
   // Reads of slots, models and hardware.
   'GET /api/slots': READ,
@@ -92,4 +106,9 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   // A session of the chat page is a token for inference, and whoever begins one is somebody whom the proxy knows.
   'GET /api/auth/chat': ADMIN,
   'GET /api/auth/session': INFERENCE,
+  'GET /upstream/:slot/*': ADMIN,
+  'POST /upstream/:slot/*': ADMIN,
+  'PUT /upstream/:slot/*': ADMIN,
+  'PATCH /upstream/:slot/*': ADMIN,
+  'DELETE /upstream/:slot/*': ADMIN,
 };

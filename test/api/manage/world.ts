@@ -14,6 +14,7 @@ import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createGuardedEditor } from '../../../src/api/manage/edit-outcome.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
+import { createOllamaRoutes } from '../../../src/api/v1/ollama-routes.ts';
 import { createV1Routes, type V1Deps } from '../../../src/api/v1/v1-routes.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { ACCELERATED } from '../../support/accelerator.ts';
@@ -236,12 +237,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     board,
     gateway,
     startedAt: deps.manage.startedAt,
+    upstream: true,
     get voices() {
       return world.voices;
     },
   };
+  const ollama = { ...v1, traits: () => undefined, now: () => ({ ms: deps.now(), wallMs: Date.now() }) };
   const realtime = createRealtime({ gateway, board, settings: parsed.settings, now: deps.now, wallNow: Date.now });
-  const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), realtime.route] : [], deps);
+  const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), ...createOllamaRoutes(ollama), realtime.route] : [], deps);
   const api = buildServer({
     routes: [...routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,

@@ -9,6 +9,7 @@ import type { ActAs } from '../../../src/api/manage/audit-trail.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import type { Route } from '../../../src/api/server/define-route.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
+import { createOllamaRoutes } from '../../../src/api/v1/ollama-routes.ts';
 import { createV1Routes } from '../../../src/api/v1/v1-routes.ts';
 import type { FinishedRequest } from '../../../src/gateway/exchange-deps.ts';
 import type { KeepImage } from '../../../src/gateway/translate/translation-run.ts';
@@ -50,6 +51,8 @@ export interface FixtureOptions {
   readonly keepImage?: KeepImage;
   readonly voices?: VoiceStore | undefined;
   readonly actAs?: ActAs;
+  /** As with `SVC_OLLAMA` and `SVC_UPSTREAM`. Default: neither. */
+  readonly dialects?: true;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
   /** How many processes forward. Default: `SVC_TEST_WORKERS`, or 1. */
@@ -92,10 +95,22 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     ...(options.fetchImage === undefined ? {} : { fetchImage: options.fetchImage }),
     ...(options.keepImage === undefined ? {} : { keepImage: options.keepImage }),
   });
+  const startedAt = 1_700_000_000_000;
+  const ollama = { startedAt, now: () => ({ ms: now(), wallMs: Date.now() }) };
   const realtime = createRealtime({ gateway, board, settings, now, wallNow: Date.now });
   const routes = [
     realtime.route,
-    ...createV1Routes({ board, gateway, imitates: (slot) => imitatesVoices(providers, slot), voices, startedAt: 1_700_000_000_000 }),
+    ...createV1Routes({
+      board,
+      gateway,
+      imitates: (slot) => imitatesVoices(providers, slot),
+      voices,
+      upstream: options.dialects,
+      startedAt,
+    }),
+    ...(options.dialects === undefined
+      ? []
+      : createOllamaRoutes({ ...ollama, board, gateway, traits: () => ({ quantization: 'Q4_K_M', parameters: 7.6e9 }) })),
     ...(options.routes ?? []),
   ];
   const api = buildServer({
