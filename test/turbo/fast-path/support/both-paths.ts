@@ -49,7 +49,9 @@ export async function startBothPaths(): Promise<BothPaths> {
   );
   if (fast === undefined || node === undefined) throw new Error('Start both services');
   const targets = upstreams.map(({ port }) => ({ workload: 'w', port }));
-  for (const { board } of [fast, node]) publish(board, { name: 'primary', targets: targets.slice(0, 1) }, { name: 'spread', targets });
+  const presets = { think: { set: { temperature: 0.6 }, force: { seed: 7 } } };
+  for (const { board } of [fast, node])
+    publish(board, { name: 'primary', presets, targets: targets.slice(0, 1) }, { name: 'spread', targets });
   let readByNode = 0;
   fast.api.server.on('request', () => (readByNode += 1));
   return {
