@@ -15,6 +15,8 @@ export const MessagesErrorAnswer = ErrorAnswer.extend({ type: z.literal('error')
 
 export const RerankErrorAnswer = ErrorAnswer.extend({ id: z.string().describe('The request id'), message: z.string() });
 
+export const OllamaErrorAnswer = z.object({ error: z.string() });
+
 const HealthFacts = z.object({
   version: z.string(),
   uptime_seconds: z.int().min(0),

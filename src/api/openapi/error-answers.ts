@@ -1,5 +1,5 @@
 /** The errors of routes in the document. Routes with the same errors share their description. */
-import { ANTHROPIC, COHERE, type Dialect } from '../../gateway/route/decide/dialects.ts';
+import { ANTHROPIC, COHERE, OLLAMA, type Dialect } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf } from '../../gateway/route/decide/inference-paths.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { DocumentedRoute } from '../server/define-route.ts';
@@ -16,6 +16,7 @@ interface ErrorGroup {
 const NAMES: ReadonlyMap<Dialect, string> = new Map([
   [ANTHROPIC, 'Messages'],
   [COHERE, 'Rerank'],
+  [OLLAMA, 'Ollama'],
 ]);
 /** A model server's retry headers are passed on. */
 const PASSED_HEADERS = {
@@ -75,6 +76,8 @@ export function headersOfDialect({ requestIdHeader }: Dialect): Readonly<Record<
 
 function withOrigin(dialect: Dialect, origin: 'gateway' | 'upstream', properties: object = {}): object {
   const error = { $ref: `#/components/schemas/${NAMES.get(dialect) ?? ''}ErrorAnswer` };
+  // It has only the message.
+  if (dialect === OLLAMA) return error;
   return {
     allOf: [error, { type: 'object', properties: { error: { type: 'object', properties: { origin: { const: origin }, ...properties } } } }],
   };

@@ -40,6 +40,7 @@ const ANSWER_BYTES = 64 * 1024 * 1024;
 const KEEP_ALIVE = '"keep_alive" is ignored: "idle_timeout" of the slot decides when its model is unloaded';
 const NEVER = '2318-01-01T00:00:00Z';
 
+const ANSWERS = { 'application/json': z.looseObject({}), 'application/x-ndjson': z.string().describe('Unless "stream" is false') };
 const SUMMARIES: readonly (readonly [OllamaKind, string])[] = [
   ['chat', 'Answers a conversation, in lines of JSON unless "stream" is false'],
   ['generate', 'Answers a prompt, in lines of JSON unless "stream" is false'],
@@ -57,7 +58,7 @@ export function createOllamaRoutes(deps: OllamaDeps): readonly DocumentedRoute[]
       tag: 'inference',
       summary,
       input,
-      answers: { 200: json('The answer, or lines of it ("application/x-ndjson")', z.looseObject({})) },
+      answers: { 200: { kind: 'passed', description: 'The answer, translated from that of the model server', content: ANSWERS } },
       errors: inferenceErrors({ capability: 'chat' }),
       bodyLimit: 'SVC_BODY_LIMIT',
       handler: (request, reply) => answer(kind, { asked: parseInput(input, request).body, request, reply }, deps),

@@ -50,7 +50,7 @@ export const upstreamAnswer: Answer = ({ url, body, headers }, res, socket) => {
     return;
   }
   const isForm = headers['content-type']?.startsWith('multipart/') === true;
-  const asked: unknown = isForm ? {} : JSON.parse(body.toString('utf8'));
+  const asked: unknown = isForm || body.length === 0 ? {} : JSON.parse(body.toString('utf8'));
   const temperature: unknown = Reflect.get(Object(asked), 'temperature');
   if (temperature === 'silence') return;
   if (typeof temperature === 'number') {
