@@ -123,8 +123,20 @@ async function exchange(options: RequestOptions): Promise<string> {
   });
 }
 
+/** Errors of Ollama's routes are texts alone. */
+const OLLAMA_ERRORS: readonly (readonly [begins: string, code: string])[] = [
+  ['The request has no credential', 'auth.required'],
+  ['The token is unknown', 'auth.invalid'],
+  ['The request has several tokens', 'auth.invalid'],
+  ['The token has the scope', 'auth.scope'],
+  ['Pages of', 'request.cross_site'],
+  ['The page that sent', 'request.cross_site'],
+  ['The host name', 'request.cross_site'],
+];
+
 function codeIn(text: string): string {
   if (text === 'reached') return text;
-  const { error }: { error?: { code?: string } } = JSON.parse(text);
+  const { error }: { error?: string | { code?: string } } = JSON.parse(text);
+  if (typeof error === 'string') return OLLAMA_ERRORS.find(([begins]) => error.startsWith(begins))?.[1] ?? text;
   return error?.code ?? text;
 }

@@ -71,10 +71,12 @@ function createNativeRoutes(gateway: V1Deps['gateway'], isUpstreamOn: boolean): 
 
 /** It names files of the host, so it needs the scope of other reads that do. */
 function propsRoute(gateway: V1Deps['gateway']): DocumentedRoute {
+  const { cors: _cors, ...route } = documentedRoute(PROPS_PATH, rawInferenceRoute(PROPS_PATH, gateway));
   return {
-    ...documentedRoute(PROPS_PATH, rawInferenceRoute(PROPS_PATH, gateway)),
+    ...route,
     method: 'GET',
     access: 'all',
+    tag: 'system',
     input: z.object({ query: z.object({ model: ModelField }) }),
     raw(request) {
       const model = new URL(request.req.url ?? '', 'http://x').searchParams.get('model') ?? undefined;
