@@ -242,7 +242,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       return world.voices;
     },
   };
-  const ollama = { ...v1, traits: () => undefined, now: () => ({ ms: deps.now(), wallMs: Date.now() }) };
+  const ollama = { board, gateway, startedAt: v1.startedAt, traits: () => undefined, now: () => ({ ms: deps.now(), wallMs: Date.now() }) };
   const realtime = createRealtime({ gateway, board, settings: parsed.settings, now: deps.now, wallNow: Date.now });
   const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), ...createOllamaRoutes(ollama), realtime.route] : [], deps);
   const api = buildServer({
