@@ -1,6 +1,7 @@
 /** The limit of the body of each route, over HTTP, with the whole table of routes. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { DocumentedRoute } from '../../../src/api/server/define-route.ts';
+import { OLLAMA } from '../../../src/gateway/route/decide/dialects.ts';
 import { dialectOf } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { post, responseOf, begin, errorOf, type Reply } from '../../gateway/support/client.ts';
 import { startGateway, until } from '../../gateway/support/gateway-fixture.ts';
@@ -59,6 +60,10 @@ async function sendInChunks(route: DocumentedRoute, bytes: number): Promise<Pick
 /** The error is that of the API that the path belongs to. */
 function refusal(route: DocumentedRoute, { status, text }: Pick<Reply, 'status' | 'text'>): string {
   if (status !== 413) return `${nameOf(route)}: ${status}`;
+  if (dialectOf(route.path) === OLLAMA) {
+    expect(JSON.parse(text)).toEqual({ error: expect.stringMatching(/^The body has more than \d+ bytes/) });
+    return `${nameOf(route)}: ${REFUSED}`;
+  }
   const { code, message } = errorOf(text);
   const shown: object = JSON.parse(text);
   const shape = dialectOf(route.path).errorBody({ message, type: '', param: null, code, origin: 'gateway' }, status, 'id');

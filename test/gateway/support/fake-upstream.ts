@@ -93,7 +93,7 @@ export function sendJson(res: ServerResponse, status: number, body: unknown): vo
 /** Answers with `text`, word by word if it streams; embeds everything as the same vector. */
 function defaultAnswer(text: string): Answer {
   return (request, res) => {
-    const body: unknown = JSON.parse(request.body.toString('utf8'));
+    const body: unknown = request.body.length === 0 ? {} : JSON.parse(request.body.toString('utf8'));
     const asked = new Map(Object.entries(Object(body)));
     switch (request.url) {
       case '/v1/chat/completions':
