@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import type { Authorize } from '../../../src/auth/check-token.ts';
-import { OLLAMA } from '../../../src/gateway/route/decide/dialects.ts';
-import { dialectOf, INFERENCE_PATHS, NATIVE_PATHS, type InferencePath } from '../../../src/gateway/route/decide/inference-paths.ts';
+import type { InferencePath } from '../../../src/gateway/route/decide/inference-paths.ts';
 import { errorCodesOf } from '../../../src/api/openapi/error-answers.ts';
 import { isTable } from '../../../src/schema/words/key-case.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
@@ -19,6 +18,7 @@ import { publishPull, publishRefused } from './boards.ts';
 import { CHANGE_CALLS } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
+import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
 import { PROFILE_CALLS, prepareProfiles } from './profile-calls.ts';
 import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
@@ -267,41 +267,8 @@ const GATEWAY_CALLS: readonly Call[] = [
   { operation: 'GET /v1/models/{rest}', expect: 'model.not_found', path: '/v1/models/none', prepare: serve },
 ];
 
-/** The errors of Ollama have no codes. */
-const OLLAMA_CALLS: readonly Call[] = [
-  ...['tags', 'version', 'ps'].map((name): Call => ({ operation: `GET /ollama/api/${name}`, expect: 200, prepare: serve })),
-  ...Object.entries({ chat: CHAT, generate: { prompt: 'Hi' }, embed: { input: 'Hi' }, show: {} }).flatMap(
-    ([name, fields]): readonly Call[] => {
-      const operation = `POST /ollama/api/${name}`;
-      const body = { model: name === 'embed' ? 'embed' : 'primary', ...fields };
-      return [
-        { operation, expect: 200, body: { ...body, stream: false }, prepare: serve },
-        { operation, expect: 200, body, prepare: serve },
-        { operation, expect: 404, body: { ...body, model: 'none' }, prepare: serve },
-        { operation, expect: 400, body: { ...body, model: 1 } },
-        { operation, expect: 415, body: 'x', headers: { 'content-type': 'text/plain' } },
-      ];
-    },
-  ),
-  { operation: 'POST /ollama/api/chat', expect: 501, body: { ...CHAT, model: 'primary', options: { temperature: 501 } }, prepare: serve },
-];
-
-const UPSTREAM_CALLS: readonly Call[] = [
-  { operation: 'GET /props', expect: 200, path: '/props?model=primary', prepare: serve },
-  { operation: 'GET /props', expect: 'model.not_found', path: '/props?model=none', prepare: serve },
-  ...['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].flatMap((method): readonly Call[] => {
-    const operation = `${method} /upstream/{slot}/{rest}`;
-    return [
-      { operation, expect: 200, path: '/upstream/primary/slots', prepare: serve },
-      { operation, expect: 'model.not_found', path: '/upstream/none/slots', prepare: serve },
-      { operation, expect: 'request.invalid', path: '/upstream/primary//slots', prepare: serve },
-    ];
-  }),
-];
-
 describe('the operations of the published OpenAPI document', () => {
-  const inference = [...INFERENCE_PATHS, ...NATIVE_PATHS].flatMap(inferenceCalls);
-  const calls = [...MANAGE_CALLS, ...inference, ...GATEWAY_CALLS, ...OLLAMA_CALLS, ...UPSTREAM_CALLS];
+  const calls = [...MANAGE_CALLS, ...CALLED_PATHS.flatMap(inferenceCalls), ...GATEWAY_CALLS, ...dialectCalls(serve)];
 
   test.each(calls.map((call) => [call.operation, String(call.expect), call] as const))(
     '%s answers what is published: %s',
@@ -322,10 +289,7 @@ describe('the operations of the published OpenAPI document', () => {
     const missing = world.routes.flatMap((route) => {
       const operation = `${route.method} ${documentedPath(route)}`;
       const found = seen.get(operation) ?? new Set();
-      const declared = [
-        ...Object.keys(route.answers),
-        ...(route.raw === undefined && dialectOf(route.path) !== OLLAMA ? route.errors : []),
-      ];
+      const declared = [...Object.keys(route.answers), ...codesOf(route)];
       return declared.filter((item) => !found.has(item) && !FROM_LIMITS.includes(item)).map((item) => `${operation}: ${item}`);
     });
     expect(missing).toEqual([]);
