@@ -41,7 +41,7 @@ async function buildRelease({ out, version }) {
     await buildDashboard();
     stageNode(root);
     stagePackages(root);
-    stageService(root, [...TOOLBOXES, ...INSTALLER, 'CHANGELOG.md']);
+    stageService(root, [...TOOLBOXES, ...INSTALLER, 'engines', 'CHANGELOG.md']);
     setVersion(root, version);
     await stageEngine(root, EMBEDDED_ENGINE, 'engine');
     await stageEngine(root, SPEECH_ENGINE, 'speech-engine');

@@ -26,6 +26,12 @@ function readTexts() {
     chartValues: read('helm/svc/values.yaml'),
     catalogue: read('src/models/catalogue/catalogue.toml'),
     features: read('docs/features.toml'),
+    engines: Object.fromEntries(
+      readdirSync(join(TOP, 'engines'))
+        .filter((name) => name.endsWith('.toml'))
+        .toSorted()
+        .map((name) => [name.slice(0, -'.toml'.length), read(`engines/${name}`)]),
+    ),
     benchResults: results.map((name) => read(join(BENCH_RESULTS, name))),
   };
 }

@@ -19,6 +19,7 @@ import { ok, type Result } from './schema/words/failure.ts';
 import { chooseWorld } from './wiring/choose-runtime.ts';
 import { createAccess } from './wiring/create-access.ts';
 import { createApi } from './wiring/create-api.ts';
+import { createRegistry } from './wiring/engines.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState, lockDirectories, type DirectoryLocks } from './wiring/guard-state.ts';
 import { listen, listenForWyoming, listenLocally, makeDirectories } from './wiring/service-parts.ts';
@@ -40,7 +41,7 @@ const PARKED_SHARE = 0.5;
 const EMPTY_POLL_MS = 25;
 
 export async function createService(given: ServiceOptions): Promise<Result<Service>> {
-  const options = await fitConnections(given);
+  const options = await fitConnections({ ...given, ...createRegistry(given.providers) });
   const { settings, log } = options;
   const made = await makeDirectories(settings);
   if (!made.ok) return made;

@@ -7,7 +7,6 @@ import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { ToolboxManifest } from '../../src/schema/slot/toolbox-images.ts';
 
 const Labels = z.record(z.string(), z.string());
-/** Keys as Kubernetes has them: a name, with or without a domain before it. */
 const LabelKey = z
   .string()
   .max(317)
@@ -110,6 +109,7 @@ const Models = z.strictObject({
     ),
     tokenSecretName: ObjectName,
   }),
+  enginesConfigMapName: ObjectName.describe('ConfigMap with engines, under keys that end in ".toml"'),
   workflowsConfigMapName: ObjectName.describe('ConfigMap with workflows for images, under keys that end in ".workflow.json"'),
   acceptedLicenses: z
     .array(z.string().regex(/^[A-Za-z0-9._-]+$/))

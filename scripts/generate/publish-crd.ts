@@ -2,7 +2,7 @@
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN, SLOT_NAME_RULE, SLOT_VERSIONS } from '../../src/schema/words/name-rules.ts';
 import { alterAt, celList, celText, structuralSchema } from './publish-crd-schema.ts';
 import type { Json } from './map-schema.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS, type ProviderKind } from '../../src/schema/slot/provider-kinds.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, isBuiltInKind, PROVIDER_KINDS } from '../../src/schema/slot/provider-kinds.ts';
 import { SLOT_RESOURCE, SlotResourceStatus, UNSEEN_STATUS } from '../../src/schema/slot/slot-resource.ts';
 import { KEYED_LISTS } from '../../src/schema/pod/pod-rules.ts';
 import { SLOT_RULES } from '../../src/schema/slot/slot-rules.ts';
@@ -149,7 +149,7 @@ function rootRules(): readonly Json[] {
 
 function backendRules(): readonly Json[] {
   return Object.keys(PROVIDER_KINDS)
-    .filter(isKind)
+    .filter(isBuiltInKind)
     .map((kind) => {
       const { backends } = PROVIDER_KINDS[kind];
       return {
@@ -158,10 +158,6 @@ function backendRules(): readonly Json[] {
         fieldPath: '.backend',
       };
     });
-}
-
-function isKind(text: string): text is ProviderKind {
-  return Object.hasOwn(PROVIDER_KINDS, text);
 }
 
 /**

@@ -6,6 +6,8 @@ import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KINDS } from '../../src/schema/slot/
 import { REASON_GROUPS } from '../../src/schema/status/reasons.ts';
 import { SettingsSchema } from '../../src/schema/settings/settings.ts';
 import type { ReasonFacts } from '../../src/schema/status/slot-reasons.ts';
+import { parseDocument } from '../../src/files/toml/decide/parse-document.ts';
+import { EngineDocument, parseEngine } from '../../src/schema/slot/engine-document.ts';
 import { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { CONDITION_MEANINGS } from '../../src/schema/status/slot-status.ts';
 import type { Json } from './map-schema.ts';
@@ -37,6 +39,37 @@ export function slotReference(): string {
     `Default providers: ${Object.entries(DEFAULT_PROVIDER_OF_SLOT)
       .map(([name, kind]) => `${code(kind)} for the slot ${code(name)}`)
       .join(', ')}. All other slots must set "provider".`,
+  ]);
+}
+
+/** `engines`: the shipped definitions, by name. */
+export function engineReference(engines: Readonly<Record<string, string>>): string {
+  const shipped = Object.entries(engines).map(([name, text]) => {
+    const read = parseDocument(text);
+    const parsed = parseEngine(name, read.ok ? read.document : {});
+    if (!parsed.ok) throw new Error(`"engines/${name}.toml": ${parsed.problems.map(({ message }) => message).join('; ')}`);
+    const { serves, backends, models, about } = parsed.definition;
+    if (about === undefined) throw new Error(`"engines/${name}.toml" does not say where its facts come from`);
+    const { version, date, source, ran } = about;
+    return [
+      `[${name}](../../engines/${name}.toml)`,
+      serves.join(', '),
+      backends.map(code).join(', '),
+      code(models.format),
+      version,
+      `${source}, ${date}`,
+      ran ? 'yes' : 'no',
+    ];
+  });
+  return page('Keys of an engine', [
+    'An engine is a file, `<config>/engines/<name>.toml`, which declares a provider: slots name it with `provider = "<name>"`. In a cluster, the files are the keys of a ConfigMap.',
+    'How to write one: [engines.md](../engines.md).',
+    '',
+    ...table(['Key', 'Type', 'Default', 'Meaning'], slotRows(z.toJSONSchema(EngineDocument, { io: 'input', unrepresentable: 'any' }), [])),
+    '',
+    '## Shipped definitions',
+    '',
+    ...table(['Engine', 'Serves', 'Backends', 'Models', 'Version', 'Source of its facts', 'Run by us'], shipped),
   ]);
 }
 

@@ -11,7 +11,7 @@ import { helmValuesSchema } from './publish-helm-schema.ts';
 import { absentTable, comparisonTable, migrationTable, parseFeatures, sourceTable } from './publish-features.ts';
 import { httpReference } from './publish-http.ts';
 import { afterSwapTables, headlineFigures, performanceTables } from './publish-performance.ts';
-import { conditionReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
+import { conditionReference, engineReference, errorReference, settingsReference, slotReference } from './publish-reference.ts';
 import { svcctlManual, svcctlReference } from './publish-svcctl.ts';
 
 export interface PublishedFile {
@@ -32,12 +32,18 @@ export interface PublishedTexts {
   readonly catalogue: string;
   /** `docs/features.toml`. */
   readonly features: string;
+  /** `engines/*.toml`, by name. */
+  readonly engines: Readonly<Record<string, string>>;
   /** The files in `bench/results`. */
   readonly benchResults: readonly string[];
 }
 
 /** A new generated file is one more line here. */
-export function publishedFiles({ chartValues, catalogue }: Pick<PublishedTexts, 'chartValues' | 'catalogue'>): readonly PublishedFile[] {
+export function publishedFiles({
+  chartValues,
+  catalogue,
+  engines,
+}: Pick<PublishedTexts, 'chartValues' | 'catalogue' | 'engines'>): readonly PublishedFile[] {
   return [
     // The schema of slots reads it, so what follows is generated from the present one: a new id needs two runs.
     { path: 'src/schema/slot/catalogue-providers.ts', content: { format: 'text', text: catalogueProviders(catalogue) } },
@@ -49,6 +55,7 @@ export function publishedFiles({ chartValues, catalogue }: Pick<PublishedTexts, 
     { path: 'helm/svc/README.md', content: { format: 'text', text: chartReadme(chartValues, helmValuesSchema()) } },
     { path: 'docs/reference/slot.schema.json', content: { format: 'json', value: slotEditorSchema() } },
     { path: 'docs/reference/slot.md', content: { format: 'text', text: slotReference() } },
+    { path: 'docs/reference/engine.md', content: { format: 'text', text: engineReference(engines) } },
     { path: 'docs/reference/settings.md', content: { format: 'text', text: settingsReference() } },
     { path: 'docs/reference/conditions.md', content: { format: 'text', text: conditionReference() } },
     { path: 'docs/reference/svcctl.md', content: { format: 'text', text: svcctlReference() } },

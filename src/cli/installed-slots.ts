@@ -8,18 +8,20 @@ import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/registry.ts';
 import { withBackends } from '../reconciler/decide/facts/choose-backend.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
+import { isBuiltInKind } from '../schema/slot/provider-kinds.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { firstSlots } from './decide/first-slots.ts';
 import { readCatalogue } from './installation.ts';
 
-/** One image serves several slots, so each pair is listed once. */
+/** One image serves several slots, so each pair is listed once. Images of declared engines are pulled with the slot. */
 export async function neededToolboxes({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR: stateDir }: Settings): Promise<readonly string[]> {
   const log = { info: () => undefined, warn: () => undefined };
   const places = { directory: path.join(configDir, 'slots'), lastGoodDirectory: path.join(stateDir, 'slots') };
   const read = await createTomlDirectory({ ...places, quietPeriodMs: 0, log }).read(new AbortController().signal);
   if (!read.ok) throw new Error(read.failure.message);
   const slots = withBackends(read.value.slots, { providers: PROVIDERS }, await createHardwareProbe({ env: process.env }).read());
-  return [...new Set([...slots.values()].flatMap(({ spec }) => (spec.enabled ? [`${spec.provider} ${spec.backend}`] : [])))];
+  const needed = [...slots.values()].filter(({ spec }) => spec.enabled && isBuiltInKind(spec.provider));
+  return [...new Set(needed.map(({ spec }) => `${spec.provider} ${spec.backend}`))];
 }
 
 /** Returns the names of the enabled slots; writes nothing where there are slots. */

@@ -118,15 +118,17 @@ const TOOLBOX_VERBS: readonly Verb[] = [
   }),
 ];
 
-const LISTED = ['slots', 'models', 'pulls', 'providers', 'pods'];
+const LISTED = ['slots', 'models', 'pulls', 'providers', 'engines', 'pods'];
 export const VERBS: readonly (Verb | VerbGroup)[] = [
   verb('serve', 'Run the gateway and the controller (settings: SVC_* variables)', {
     options: [option('--checkout', 'Keep configuration, models and state in ".svc" of this checkout')],
     load: async () => (await import('./verbs/serve.ts')).runServe,
   }),
-  verb('get', 'List slots, models, downloads, providers or pods', {
+  verb('get', 'List slots, models, downloads, providers, engines or pods', {
     arguments: [
-      argument('<what>', 'slots, models, pulls, providers or, in a cluster, pods; or one of them as slot/NAME', { suggestions: LISTED }),
+      argument('<what>', 'slots, models, pulls, providers, engines or, in a cluster, pods; or one of them as slot/NAME', {
+        suggestions: LISTED,
+      }),
       argument('[names...]', 'Names to list (default: all)', { suggestions: 'slots' }),
     ],
     options: [shared.OUTPUT_OR_NAME, option('-w, --watch', 'After the list, print each line again when it changes')],

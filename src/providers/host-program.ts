@@ -75,9 +75,9 @@ export async function outputOf(program: string, args: readonly string[], { PATH,
   });
 }
 
-/** Returns the absolute path of a program. Ignores relative entries of `PATH`: they depend on the working directory. */
+/** Returns the path of a program, unless it is one. Relative entries of `PATH` depend on the working directory. */
 export async function findProgram(name: string, pathVariable: string | undefined): Promise<string | undefined> {
-  for (const directory of (pathVariable ?? '').split(path.delimiter)) {
+  for (const directory of path.isAbsolute(name) ? ['/'] : (pathVariable ?? '').split(path.delimiter)) {
     if (!path.isAbsolute(directory)) continue;
     const file = path.join(directory, name);
     const found = await access(file, constants.X_OK).then(

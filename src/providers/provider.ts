@@ -3,6 +3,7 @@
  * `registry.ts`.
  */
 import type { Machine } from '../schema/status/hardware.ts';
+import type { EngineDefinition } from '../schema/slot/engine-document.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
@@ -232,6 +233,10 @@ export interface OwnModels {
 
 export interface Provider {
   readonly kind: ProviderKind;
+  /** Set for a declared engine. */
+  readonly engine?: EngineDefinition;
+  /** Its images by backend. Default: as the manifest of toolboxes says. */
+  readonly images?: Readonly<Partial<Record<Backend, string>>>;
   /** Program in the toolbox image and on a machine without containers, e.g. `llama-server`. Unique per provider. */
   readonly program: string;
   /** A folder in `toolboxes/`, shared by providers that name it; `byBackend`: one image for each. Default: none. */
@@ -246,6 +251,10 @@ export interface Provider {
   /** Default: the program is not asked for its flags. */
   readonly help?: ProgramHelp;
   readonly models: ModelFormat;
+  /** Whether its server loads a model that is here. Default: those of its own kind, and unknown ones. Pure. */
+  accepts?(model: ModelFacts): boolean;
+  /** Its server fetches the models by name, so they are not looked up in the store. Default: no. */
+  readonly fetchesModels?: true;
   readonly ownModels?: OwnModels;
   /** Called once if workloads run without containers. Only the result looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;
@@ -285,7 +294,8 @@ export interface Provider {
   infer(request: InferRequest, capabilities: readonly Capability[], slot?: ServedSlot): InferPlan;
 }
 
-export type ProviderRegistry = Readonly<Partial<Record<ProviderKind, Provider>>>;
+/** Built-in providers, and the declared engines as they are now: looked up by each use, and not copied. */
+export type ProviderRegistry = Readonly<Record<ProviderKind, Provider>>;
 
 /** `problem` continues a sentence about what was read, such as "The file …", and says what to do. */
 export type Readable<Read> = (Read & { readonly ok: true }) | { readonly ok: false; readonly problem: string };

@@ -3,6 +3,7 @@
  * The smallest is `test/support/toy-provider`.
  */
 import { modelFormats, type ProviderRegistry } from './provider.ts';
+import { directoryFormats } from './engines/engine-formats.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';
 import { npu } from './npu/npu.ts';
@@ -12,3 +13,8 @@ import { tts } from './tts/tts.ts';
 export const PROVIDERS = { gguf, npu, stt, tts, image } as const satisfies ProviderRegistry;
 
 export const MODEL_FORMATS = modelFormats(PROVIDERS);
+
+/** Models of declared engines that no provider reads. */
+export const DIRECTORY_FORMATS = directoryFormats(MODEL_FORMATS);
+
+export { engineProvider } from './engines/engine-provider.ts';

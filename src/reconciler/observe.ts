@@ -83,12 +83,21 @@ export async function observe(
   const specs = [...withBackends(slots, senses, hostFacts.hardware).values()].map(({ spec }) => spec);
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
+  const byName = specs.filter(({ provider }) => senses.providers[provider]?.fetchesModels === true).map(({ model }) => model.default);
   const ids = [...new Set(specs.map(({ model }) => model.default))];
   const [runtimeFacts, modelFacts] = await Promise.all([
     within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch(failed('RuntimeUnreachable')),
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
   ]);
-  return { runtime: runtimeFacts, models: modelFacts, host: hostFacts };
+  return { runtime: runtimeFacts, models: modelFacts && withNames(modelFacts, byName), host: hostFacts };
+}
+
+/** A model that its server fetches is as good as here, unless the store knows one of that name. */
+function withNames(models: ReadonlyMap<ModelId, ModelPresence>, byName: readonly ModelId[]): ReadonlyMap<ModelId, ModelPresence> {
+  const unknown = byName.filter((id) => models.get(id)?.kind !== 'present');
+  if (unknown.length === 0) return models;
+  const named = unknown.map((id): [ModelId, ModelPresence] => [id, { kind: 'present', facts: { id, hostPath: id } }]);
+  return new Map([...models, ...named]);
 }
 
 /** What could not be read is as it was: a host that does not answer once must change no backend and no budget. */

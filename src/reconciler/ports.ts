@@ -68,6 +68,7 @@ export interface Workload {
   readonly slot: SlotName;
   readonly revision: Revision;
   readonly generation: number;
+  readonly engineName?: string;
   /** Undefined where the runtime has no images. */
   readonly image: ImageReference | undefined;
   readonly argv: readonly [string, ...string[]];

@@ -23,12 +23,15 @@ import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { ObservedWorkload, Runtime } from '../reconciler/ports.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { kindFacts, PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { WorkloadId } from '../schema/words/names.ts';
 import { createHostWorld } from './host-world.ts';
-import type { ServiceOptions, World } from './world.ts';
+import type { Provider } from '../providers/provider.ts';
+import { createEngineDirectory } from '../files/engine-directory.ts';
+import { enginesOf } from './engines.ts';
+import type { OwnProgram, ServiceOptions, World } from './world.ts';
 
 const Chosen = z.object({ runtime: z.enum(['process', 'podman']), socketPath: z.string().exactOptional() });
 type Chosen = z.output<typeof Chosen>;
@@ -62,10 +65,17 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
     return (deviceMemory) => createPodmanRuntime({ socketPath, instance, deviceMemory });
   };
   const host = { env, stateDir: settings.SVC_STATE_DIR, onProgress: (message: string) => log.info({}, message) };
-  const programs = Object.values(choice.providers).map(({ kind, program, openProgram }) => ({ kind, name: program, ...openProgram(host) }));
-  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal) =>
-    (await programs.find((each) => each.name === name)?.resolve(signal)) ??
-    fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
+  const opened = new WeakMap<Provider, OwnProgram>();
+  const programOf = (provider: Provider): OwnProgram => {
+    const own = opened.get(provider) ?? { kind: provider.kind, name: provider.program, ...provider.openProgram(host) };
+    opened.set(provider, own);
+    return own;
+  };
+  const programs = (): readonly OwnProgram[] => Object.values(choice.providers).map(programOf);
+  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal, engine) =>
+    (await programs()
+      .find((each) => (engine === undefined ? each.name === name : each.kind === engine))
+      ?.resolve(signal)) ?? fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
   const create = await open(chosen);
   const createFormer = former && (await open(former));
   if (former !== undefined)
@@ -141,12 +151,16 @@ async function hasImages({ settings, toolboxManifest, log }: ServiceOptions): Pr
   const places = { directory: join(configDir, 'slots'), lastGoodDirectory: join(stateDir, 'slots') };
   const read = await createTomlDirectory({ ...places, quietPeriodMs: 0, log: quiet }).read(AbortSignal.timeout(READ_WITHIN_MS));
   const specs = read.ok ? [...read.value.slots.values()].map(({ spec }) => spec).filter(({ enabled }) => enabled) : [];
+  const engines = createEngineDirectory({
+    directory: join(configDir, 'engines'),
+    lastGoodFile: join(stateDir, 'engines.json'),
+    log: quiet,
+  });
+  const { definitions } = await engines.read(enginesOf(specs.map((spec) => ({ spec }))));
   const hasImage = (kind: ProviderKind, backends: readonly Backend[]): boolean =>
-    backends.some((backend) => images.find(kind, backend) !== undefined);
-  if (specs.length === 0) return PROVIDER_KIND_NAMES.some((kind) => hasImage(kind, PROVIDER_KINDS[kind].backends));
-  return specs.some(({ provider, backend, backendGiven }) =>
-    hasImage(provider, backendGiven ? [backend] : PROVIDER_KINDS[provider].backends),
-  );
+    backends.some((backend) => images.find(kind, backend) !== undefined || definitions.get(kind)?.image?.[backend] !== undefined);
+  if (specs.length === 0) return PROVIDER_KIND_NAMES.some((kind) => hasImage(kind, kindFacts(kind).backends));
+  return specs.some(({ provider, backend, backendGiven }) => hasImage(provider, backendGiven ? [backend] : kindFacts(provider).backends));
 }
 
 /**

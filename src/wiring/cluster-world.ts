@@ -14,6 +14,7 @@ import { createClusterModelStore } from '../cluster/models/cluster-model-store.t
 import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
 import { mountsOf } from '../models/decide/workflows-mount.ts';
 import { createModelStore } from '../models/store.ts';
+import { DIRECTORY_FORMATS } from '../providers/registry.ts';
 import { modelFormats } from '../providers/provider.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock, sleep } from '../platform/clock.ts';
@@ -159,7 +160,7 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const catalogue = await createServiceCatalogue(choice, { keeps: false });
   const modelFiles = createModelStore({
     root: settings.SVC_MODELS_DIR,
-    formats: modelFormats(choice.providers),
+    formats: [...modelFormats(choice.providers), ...DIRECTORY_FORMATS],
     mounts: mountsOf(settings.SVC_WORKFLOWS_CONFIG_MAP),
     catalogue: catalogue.catalogue,
   });

@@ -12,7 +12,7 @@ import { tooSmallFor } from '../reconciler/decide/rules/gates.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { SlotName, type ModelId } from '../schema/words/names.ts';
-import { PROVIDER_KINDS, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { kindFacts, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { parseSlot } from '../schema/slot/slot-spec.ts';
 import type { World } from './world.ts';
@@ -129,7 +129,7 @@ function slotOf({ model, context, backend }: FitRequest, provider: ProviderKind)
   };
   const parsed = parseSlot(ANY_SLOT, document);
   if (parsed.ok) return ok({ name: ANY_SLOT, spec: parsed.spec, generation: 1, problems: [] });
-  const { backends } = PROVIDER_KINDS[provider];
+  const { backends } = kindFacts(provider);
   const known = backends.map((each) => `"${each}"`).join(' or ');
   const problem = parsed.problems[0]?.message ?? `The provider "${provider}" does not have this backend: choose ${known}`;
   return fail('stalled', 'SpecInvalid', problem);

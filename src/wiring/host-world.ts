@@ -12,7 +12,7 @@ import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/devi
 import { createHardwareProbe, replayHardware, readRecording, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
 import { ok, type Result } from '../schema/words/failure.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
-import { PROVIDER_KINDS } from '../schema/slot/provider-kinds.ts';
+import { kindFacts } from '../schema/slot/provider-kinds.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createProfileStore } from '../host/slots/profile-directory.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
@@ -26,7 +26,7 @@ import { withProgramOptions } from './program-options.ts';
 export async function createHostWorld(
   options: ServiceOptions,
   createRuntime: (deviceMemory: ReadDeviceMemory) => Runtime,
-  programs?: readonly OwnProgram[],
+  programs?: () => readonly OwnProgram[],
 ): Promise<Result<World>> {
   const { settings, log } = options;
   const hardware = await openHardware(options);
@@ -44,17 +44,18 @@ export async function createHostWorld(
   const profilesDirectory = path.join(settings.SVC_CONFIG_DIR, 'profiles');
   const { SVC_QUIET_PERIOD: quietPeriodMs } = settings;
   const profiles = createProfileStore({ directory: profilesDirectory, slotsDirectory: directory, editor, quietPeriodMs });
-  const readHardware = async (): Promise<Hardware> => withPrograms(await hardware.value.read(), programs);
+  const readHardware = async (): Promise<Hardware> => withPrograms(await hardware.value.read(), programs?.());
   const host = createHostProbe({ hardware: readHardware });
   const catalogue = await createServiceCatalogue(options, { keeps: true });
   const inputs = await createDesiredInputs(options, slots, {
     catalogue,
     lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
+    enginesFile: path.join(settings.SVC_STATE_DIR, 'engines.json'),
   });
   const asked = {
     providers: options.providers,
-    programs,
-    imagesOf: ({ kind }: Provider) => PROVIDER_KINDS[kind].backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
+    programs: programs?.(),
+    imagesOf: ({ kind }: Provider) => kindFacts(kind).backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
     env: options.env,
   };
   const bare = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
@@ -107,5 +108,5 @@ async function withPrograms(hardware: Hardware, programs: readonly OwnProgram[] 
   if (programs === undefined || hardware.source.kind === 'recording') return hardware;
   const devices = hardware.devices.map(({ id, name, driver, backends }) => [id, name, driver, backends].join(' ')).join('\n');
   const reports = await Promise.all(programs.map(async ({ kind, reportBackends }) => [kind, await reportBackends?.(devices)] as const));
-  return { ...hardware, programs: Object.fromEntries(reports.filter(([, report]) => report !== undefined)) };
+  return { ...hardware, programs: Object.fromEntries(reports.flatMap(([kind, report]) => (report === undefined ? [] : [[kind, report]]))) };
 }

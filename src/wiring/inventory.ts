@@ -7,7 +7,7 @@ import { describeAvailability, type RunsIn } from '../providers/decide/rank-back
 import type { Provider, ModelFormat } from '../providers/provider.ts';
 import type { Board } from '../reconciler/board.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { kindFacts, PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { imagesHere } from './own-models.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { downloadBytes } from '../models/catalogue/catalogue.ts';
@@ -25,7 +25,7 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   const sentinel = path.join(stateDir, 'install-complete');
   const listModels = async () => (world.clusterModels ?? world.modelFiles).list(new AbortController().signal);
   return {
-    providers: async () => Promise.all(PROVIDER_KIND_NAMES.map(async (kind) => listProvider(kind, providers[kind], { world, settings }))),
+    providers: async () => Promise.all(kindsOf(providers).map(async (kind) => listProvider(kind, providers[kind], { world, settings }))),
     models: async () => (await listModels()).map((model) => listModel(model, world.modelFiles.formats)),
     model: async (id) => describeModel(world, id, new AbortController().signal),
     cluster: () => world.listCluster?.(),
@@ -54,13 +54,20 @@ export function createInventory({ settings, providers }: ServiceOptions, world: 
   };
 }
 
+/** Built-in kinds, also those that this installation lacks, then engines by name. */
+const kindsOf = (providers: ServiceOptions['providers']): readonly ProviderKind[] => [
+  ...new Set<string>([...PROVIDER_KIND_NAMES, ...Object.keys(providers).toSorted()]),
+];
+
 interface Site extends Pick<ServiceOptions, 'settings'> {
   readonly world: World;
 }
 
 async function listProvider(kind: ProviderKind, provider: Provider | undefined, { world, settings }: Site): Promise<ProviderListing> {
-  const facts = PROVIDER_KINDS[kind];
-  const listing = { kind, serves: facts.serves, backends: facts.backends, defaultBackend: facts.defaultBackend };
+  const facts = provider?.engine ?? kindFacts(kind);
+  const { serves, backends: all } = facts;
+  const [first] = all;
+  const listing = { kind, serves, backends: all, defaultBackend: 'defaultBackend' in facts ? facts.defaultBackend : (first ?? 'cpu') };
   if (provider === undefined)
     return { ...listing, available: false, reason: 'This version does not include the provider yet', availability: [] };
   const { hardware } = await world.host.read(AbortSignal.timeout(PROBE_TIMEOUT_MS));
@@ -83,7 +90,7 @@ async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[
     const those = (areHere: boolean) => named.filter(({ image }) => here.includes(image) === areHere).map(({ backend }) => backend);
     return { kind: 'images', backends: those(true), absent: those(false) };
   }
-  const program = programs.find((each) => each.kind === kind);
+  const program = programs().find((each) => each.kind === kind);
   const missing = fail('stalled', 'ProgramMissing', `This service cannot run the provider "${kind}" as a process`);
   return { kind: 'process', program: (await program?.describe()) ?? missing };
 }

@@ -8,6 +8,7 @@ import { createModelSources } from '../models/model-sources.ts';
 import { createDiskRoom } from '../models/download/disk-room.ts';
 import { createThrottle } from '../platform/throttle.ts';
 import { createModelStore, type DirectoryModelStore, type OwnModelSource } from '../models/store.ts';
+import { DIRECTORY_FORMATS } from '../providers/registry.ts';
 import { modelFormats } from '../providers/provider.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { budgetOf } from '../reconciler/remember/desire.ts';
@@ -53,7 +54,7 @@ export function createHostModelStore(
     root,
     catalogue,
     own,
-    formats: modelFormats(providers),
+    formats: [...modelFormats(providers), ...DIRECTORY_FORMATS],
     sources: createModelSources({
       root,
       catalogue,

@@ -2,16 +2,17 @@
 import type { Socket } from 'node:net';
 import { createSiteGuard } from '../api/server/site-guard.ts';
 import type { Authorize } from '../auth/check-token.ts';
-import type { ProviderRegistry } from '../providers/provider.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { FromWorker, ToWorker, WorkerStart } from '../turbo/workers/messages.ts';
+import type { BoardChange } from '../turbo/workers/decide/board-changes.ts';
 import { startWorker, type Worker } from '../turbo/workers/worker.ts';
 import { collectWhenIdle } from '../turbo/heap/collect-when-idle.ts';
 import { createHeapLimits, keepYoungHeapSmall } from '../turbo/heap/heap-limits.ts';
+import type { LiveRegistry } from './engines.ts';
 import { readSitePolicy } from './site-policy.ts';
 
 export interface WorkerParts {
-  readonly providers: ProviderRegistry;
+  readonly registry: LiveRegistry;
   readonly createCheck: (settings: Settings, onUse: (id: string) => void) => Authorize;
 }
 
@@ -26,6 +27,8 @@ export function runWorker(parts: WorkerParts): void {
   let worker: Worker | undefined;
   const early: Exclude<ToWorker, { readonly kind: 'start' }>[] = [];
   process.on('message', (message: ToWorker) => {
+    if (message.kind === 'start' || message.kind === 'board')
+      declareEngines(parts.registry, message.kind === 'start' ? message.board : message.change);
     if (message.kind === 'start') {
       void start(message, parts).then((started) => {
         worker = started;
@@ -45,12 +48,21 @@ function endWithController(): void {
   }, ORPHAN_CHECK_MS).unref();
 }
 
-async function start(options: WorkerStart, { providers, createCheck }: WorkerParts): Promise<Worker> {
+/** A slot brings the definition of its engine. */
+function declareEngines({ declare }: LiveRegistry, change: BoardChange | undefined): void {
+  const slots = change?.slots === undefined ? [] : 'all' in change.slots ? change.slots.all : change.slots.set;
+  declare(
+    slots.flatMap(([, { spec }]) => spec.engine ?? []),
+    false,
+  );
+}
+
+async function start(options: WorkerStart, { registry, createCheck }: WorkerParts): Promise<Worker> {
   const heap = createHeapLimits();
   const { settings } = options;
   const worker = await startWorker({
     start: options,
-    providers,
+    providers: registry.providers,
     site: createSiteGuard(readSitePolicy(settings, false)),
     authorizeWith: (onUse) => createCheck(settings, onUse),
     onRequest: heap.growForTraffic,

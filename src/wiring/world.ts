@@ -23,6 +23,8 @@ import type {
 } from '../reconciler/ports.ts';
 import type { HostProgram, ProviderRegistry } from '../providers/provider.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { createEngineDirectory } from '../files/engine-directory.ts';
+import { enginesOf, rememberEngines, type LiveRegistry } from './engines.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
@@ -42,6 +44,8 @@ export interface ServiceOptions {
   /** Directory of the built dashboard. Undefined or not there: it is not served. */
   readonly dashboard?: string;
   readonly providers: ProviderRegistry;
+  /** Takes over engines that files declare. Default: there are none. */
+  readonly declare?: LiveRegistry['declare'];
 }
 
 export interface OwnProgram extends HostProgram {
@@ -51,7 +55,8 @@ export interface OwnProgram extends HostProgram {
 
 export interface World {
   readonly runtime: Runtime;
-  readonly programs?: readonly OwnProgram[];
+  /** The programs of the providers at present. */
+  readonly programs?: () => readonly OwnProgram[];
   readonly source: SlotSource;
   readonly toolboxes: () => ToolboxImages;
   /** The source returns no slots from now on. */
@@ -91,16 +96,24 @@ function withMistakes(slots: DesiredState['slots'], catalogue: Catalogue): Desir
 
 /** Reads all inputs together, so each pass sees the latest version. `lastGoodFile` keeps the last `toolboxes.toml`. */
 export async function createDesiredInputs(
-  { settings, toolboxManifest, log }: ServiceOptions,
+  { settings, toolboxManifest, log, providers, declare }: ServiceOptions,
   slots: SlotSource,
-  { catalogue, ...keep }: { readonly catalogue: CatalogueSource; readonly lastGoodFile?: string },
+  { catalogue, ...keep }: { readonly catalogue: CatalogueSource; readonly lastGoodFile?: string; readonly enginesFile?: string },
 ): Promise<Pick<World, 'source' | 'toolboxes' | 'wantNothing'>> {
   const local = path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml');
   const manifest = createToolboxSource({ shipped: toolboxManifest, local, log, ...keep });
   let toolboxes = await manifest.read();
+  const engines = createEngineDirectory({ directory: path.join(settings.SVC_CONFIG_DIR, 'engines'), log, lastGoodFile: keep.enginesFile });
+  const complete = rememberEngines();
   let wantsNothing = false;
   return {
-    toolboxes: () => toolboxes,
+    toolboxes: () => ({
+      ...toolboxes,
+      find(kind, backend) {
+        const reference = providers[kind]?.images?.[backend];
+        return reference === undefined ? toolboxes.find(kind, backend) : { reference };
+      },
+    }),
     wantNothing: () => void (wantsNothing = true),
     source: {
       async read(signal) {
@@ -108,13 +121,22 @@ export async function createDesiredInputs(
         toolboxes = await manifest.read();
         await catalogue.read();
         const read = await slots.read(signal);
-        return read.ok ? ok({ ...read.value, slots: withMistakes(read.value.slots, catalogue.catalogue) }) : read;
+        if (!read.ok) return read;
+        const declared = await engines.read(enginesOf(read.value.slots.values()));
+        declare?.(declared.definitions.values(), true);
+        const problems = [...(read.value.problems ?? []), ...[...declared.problems.values()].flat()];
+        return ok({ ...read.value, problems, slots: complete(withMistakes(read.value.slots, catalogue.catalogue), declared) });
       },
       changes(wake, signal) {
         slots.changes(wake, signal);
         catalogue.changes(wake, signal);
         const own = { directory: path.dirname(local), names: [path.basename(local)], quietPeriodMs: settings.SVC_QUIET_PERIOD, log };
         watchDirectory(own, () => wake(), signal);
+        watchDirectory(
+          { directory: path.join(settings.SVC_CONFIG_DIR, 'engines'), quietPeriodMs: settings.SVC_QUIET_PERIOD, log },
+          () => wake(),
+          signal,
+        );
       },
     },
   };

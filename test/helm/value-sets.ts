@@ -85,6 +85,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       claim: { create: true, storageClassName: 'shared' },
       catalogue: MODELS_TOML,
       workflowsConfigMapName: 'workflows',
+      enginesConfigMapName: 'engines',
       hub: { endpoint: 'https://mirror.example', tokenSecretName: 'hugging-face' },
       acceptedLicenses: ['llama3.2', 'gemma'],
     },

@@ -1,4 +1,5 @@
 /** The lists of `svcctl get`: requests and columns. */
+import { isBuiltInKind } from '../../schema/slot/provider-kinds.ts';
 import type { Answer, SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
 import { ageText, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
@@ -84,14 +85,23 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
       });
     },
   },
-  providers: {
-    kind: 'provider',
-    empty: 'No providers found',
+  providers: listOfProviders('provider', 'No providers found', () => true),
+  engines: listOfProviders(
+    'engine',
+    'No engines found; declare one in "engines/NAME.toml" beside the slots',
+    (kind) => !isBuiltInKind(kind),
+  ),
+};
+
+function listOfProviders(kind: string, empty: string, isListed: (kind: string) => boolean): Listing {
+  return {
+    kind,
+    empty,
     async read(_cli, client) {
       const { providers } = await client.request('GET', '/api/providers', 'providers');
       return toRows({
-        key: 'providers',
-        items: providers,
+        key: `${kind}s`,
+        items: providers.filter((provider) => isListed(provider.kind)),
         nameOf: (provider) => provider.kind,
         columns: [
           { title: 'KIND', cell: (provider) => provider.kind },
@@ -102,8 +112,8 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
         ],
       });
     },
-  },
-};
+  };
+}
 
 const messageCell = (message: string): string => (message === '' ? '' : cellText(message));
 

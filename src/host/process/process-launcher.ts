@@ -14,7 +14,8 @@ import { markOf } from './process-table.ts';
 export interface LauncherDeps {
   readonly stateDir: string;
   /** Resolves to the path and leading arguments of a program, which may be installed first. */
-  readonly resolveProgram: (name: string, signal: AbortSignal) => Promise<Result<readonly string[]>>;
+  /** `engine`: the declared engine whose program it is. */
+  readonly resolveProgram: (name: string, signal: AbortSignal, engine?: string) => Promise<Result<readonly string[]>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly system: ProcessSystem;
   readonly records: ProcessRecords;
@@ -34,7 +35,7 @@ export function createLauncher({ stateDir, resolveProgram, env, system, records,
     const [programName, ...args] = workload.argv;
     // A missing state directory must not be created again, and nothing may run without a record.
     if ((await system.files.identity(stateDir)) === undefined) throw new Error(`"${stateDir}" does not exist`);
-    const program = await resolveProgram(programName, signal);
+    const program = await resolveProgram(programName, signal, workload.engineName);
     if (!program.ok) return program;
     const free = await system.checkPortFree(port.host);
     if (!free.ok) return free;

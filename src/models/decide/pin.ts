@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { z } from 'zod';
 import { MODEL_ID_PATTERN } from '../../schema/words/name-rules.ts';
-import { ModelId } from '../../schema/words/names.ts';
-import { PROVIDER_KIND_NAMES } from '../../schema/slot/provider-kinds.ts';
+import { ModelId, ProviderName } from '../../schema/words/names.ts';
 import { stemOf, type ChosenFiles } from './choose-files.ts';
 import type { ModelContents } from '../../providers/provider.ts';
 import { defined } from '../../schema/pod/kube-fields.ts';
@@ -38,7 +37,7 @@ export const Pin = z.object({
   id: ModelId,
   /** The server loads the first one. */
   files: z.array(PinnedFile).min(1).max(1000),
-  provider: z.enum(PROVIDER_KIND_NAMES).optional(),
+  provider: ProviderName.optional(),
   /** The directory that the server loads, relative to the store. Default: the first file. */
   directory: StorePath.optional(),
   license: z.string().optional(),

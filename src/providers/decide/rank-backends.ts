@@ -1,10 +1,13 @@
 /** Backends of a machine, from its devices and from reports of programs. Pure. */
 import type { Machine, MachineDevice, Hardware } from '../../schema/status/hardware.ts';
-import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
+import { kindFacts, type Backend, type ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import type { BackendVerdict, HostProgram, Provider } from '../provider.ts';
 
-export function rankBackends(kind: ProviderKind, hardware: Machine | undefined): readonly BackendVerdict[] {
-  const { backends, defaultBackend }: { readonly backends: readonly Backend[]; readonly defaultBackend: Backend } = PROVIDER_KINDS[kind];
+export function rankBackends(
+  kind: ProviderKind,
+  hardware: Machine | undefined,
+  { backends, defaultBackend }: Pick<ReturnType<typeof kindFacts>, 'backends' | 'defaultBackend'> = kindFacts(kind),
+): readonly BackendVerdict[] {
   const ranked = [defaultBackend, ...backends.filter((backend) => backend !== defaultBackend)];
   return ranked.map((backend) => {
     const missing = whyMissing(kind, backend, hardware);
@@ -36,6 +39,17 @@ const NOTHING_FOR: Readonly<Record<Exclude<Backend, 'cpu'>, string>> = {
   cuda: 'this machine has no GPU of NVIDIA',
   npu: 'this machine has no NPU',
 };
+
+const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
+  vulkan: ['/dev/dri'],
+  rocm: ['/dev/kfd', '/dev/dri'],
+  cuda: ['nvidia.com/gpu=all'],
+  cpu: [],
+  npu: ['/dev/accel'],
+};
+
+/** Paths or CDI names of a backend's devices. */
+export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 
 /**
  * As `rankBackends` of the provider, but an NPU that is not seen does not count: it is offered only where driver and
@@ -87,7 +101,10 @@ export function describeAvailability(
   if (runsIn.kind === 'images' && runsIn.backends.length === 0 && (runsIn.absent ?? []).length === 0) {
     return {
       available: false,
-      reason: 'No toolbox image exists; build one with "svcctl toolbox build", or name one in "toolboxes.toml"',
+      reason:
+        provider.engine === undefined
+          ? 'No toolbox image exists; build one with "svcctl toolbox build", or name one in "toolboxes.toml"'
+          : `The engine names no image; set "image" in "engines/${provider.kind}.toml"`,
       backends,
     };
   }

@@ -5,9 +5,9 @@ import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
 import { llamaHelp } from './decide/llama-options.ts';
-import { devicesOf, PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
+import { PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory, serverSplits } from './decide/server-layout.ts';
-import { rankBackends } from '../decide/rank-backends.ts';
+import { devicesOf, rankBackends } from '../decide/rank-backends.ts';
 import { ggufFormat } from './gguf-format.ts';
 import { translateResponses } from './translate-responses.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
@@ -86,7 +86,7 @@ export const gguf: Provider = {
   models: ggufFormat,
   openProgram: openLlamaServer,
   rankBackends: (hardware) => rankBackends('gguf', hardware),
-  devices: devicesOf,
+  devices: (backend) => (backend === 'npu' ? [] : devicesOf(backend)),
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),

@@ -1,7 +1,7 @@
 /** Leaves a slot as it is, and says why, while its plan cannot be made or breaks a rule. Pure. */
 import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { PROVIDER_KINDS } from '../../schema/slot/provider-kinds.ts';
+import { servesOf } from '../../schema/slot/slot-spec.ts';
 import type { SlotState } from '../../schema/status/slot-status.ts';
 import type { Decision, Desired, Observed, Plan, Objection } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';
@@ -37,7 +37,7 @@ export function holdUp(view: SlotView, last: Decision | undefined, problem: stri
     memoryBytes: last?.memoryBytes,
     revision: last?.revision,
     servedModel: last?.servedModel,
-    capabilities: lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: lastCapabilities ?? servesOf(spec),
     waitingReason: undefined,
     replicas: serving?.fact.replicas,
   };
@@ -125,7 +125,7 @@ function decide(view: SlotView, last: Decision | undefined, why: string): Decisi
     ...nothingUnderWay(view),
     memoryBytes: template?.memoryBytes,
     revision: template?.revision,
-    capabilities: template?.capabilities ?? last?.capabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? last?.capabilities ?? servesOf(spec),
     replicas: undefined,
   };
 }

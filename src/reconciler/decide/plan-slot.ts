@@ -2,7 +2,8 @@
 import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { PROVIDER_KINDS, type Backend } from '../../schema/slot/provider-kinds.ts';
+import type { Backend } from '../../schema/slot/provider-kinds.ts';
+import { servesOf } from '../../schema/slot/slot-spec.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
 import type { SlotView } from './facts/view.ts';
@@ -149,7 +150,7 @@ function describe(view: SlotView, roles: Roles) {
     backend: servedBackend(view, roles),
     backendChoice: view.backendChoice,
     servedModel: servedModelOf(view, roles),
-    capabilities: template?.capabilities ?? lastCapabilities ?? PROVIDER_KINDS[spec.provider].serves,
+    capabilities: template?.capabilities ?? lastCapabilities ?? servesOf(spec),
     voices: template?.voices,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),

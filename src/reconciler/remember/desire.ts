@@ -78,10 +78,10 @@ export function templatingOf({
 /** Returns the same object for a slot while it and its backend are the same, so that later steps need not compare. */
 export function rememberBackends(): typeof giveBackend {
   const given = new WeakMap<DesiredSlot, DesiredSlot>();
-  return (slot, backend) => {
+  return (slot, backend, deviceBytes) => {
     const last = given.get(slot);
-    if (last?.spec.backend === backend) return last;
-    const made = giveBackend(slot, backend);
+    if (last?.spec.backend === backend && last.spec.deviceBytes === deviceBytes) return last;
+    const made = giveBackend(slot, backend, deviceBytes);
     given.set(slot, made);
     return made;
   };

@@ -45,7 +45,9 @@ export const SettingsSchema = z.strictObject({
     .string()
     .optional()
     .describe('Path of the podman API socket. Default: `CONTAINER_HOST`, then the socket of the user, then that of the system'),
-  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe('Contains `slots/*.toml`, `toolboxes.toml`, `tokens.toml` and `api.env`'),
+  SVC_CONFIG_DIR: AbsolutePath.default('/etc/svc').describe(
+    'Contains `slots/*.toml`, `engines/*.toml`, `toolboxes.toml`, `tokens.toml` and `api.env`',
+  ),
   SVC_STATE_DIR: AbsolutePath.default('/var/lib/svc').describe('Contains timelines, status, last valid specs, env files, image cache'),
   SVC_MODELS_DIR: AbsolutePath.optional().describe('Directory of the model store. Default: `models` in the state directory'),
   SVC_AUTH_ENABLED: Flag.prefault('0').describe('Whether routes require credentials, except those that are open to everyone'),

@@ -8,7 +8,7 @@ export const CAPABILITIES = ['chat', 'completion', 'embedding', 'rerank', 'trans
 export type Capability = (typeof CAPABILITIES)[number];
 
 interface ProviderKindFacts {
-  readonly backends: readonly [Backend, ...Backend[]];
+  readonly backends: readonly Backend[];
   readonly defaultBackend: Backend;
   readonly serves: readonly Capability[];
 }
@@ -25,12 +25,22 @@ export const PROVIDER_KINDS = {
   image: { backends: ['rocm', 'cuda'], defaultBackend: 'rocm', serves: ['image'] },
 } as const satisfies Record<string, ProviderKindFacts>;
 
-export type ProviderKind = keyof typeof PROVIDER_KINDS;
+export type BuiltInKind = keyof typeof PROVIDER_KINDS;
 
-export const PROVIDER_KIND_NAMES = ['gguf', 'npu', 'stt', 'tts', 'image'] as const satisfies readonly ProviderKind[];
+/** A built-in kind, or the name of a declared engine. */
+export type ProviderKind = string;
+
+export const PROVIDER_KIND_NAMES = ['gguf', 'npu', 'stt', 'tts', 'image'] as const satisfies readonly BuiltInKind[];
+
+export const isBuiltInKind = (kind: string): kind is BuiltInKind => Object.hasOwn(PROVIDER_KINDS, kind);
+
+/** What any engine may be, until its definition is known. */
+const DECLARED: ProviderKindFacts = { backends: BACKENDS, defaultBackend: 'cpu', serves: [] };
+
+export const kindFacts = (kind: ProviderKind): ProviderKindFacts => (isBuiltInKind(kind) ? PROVIDER_KINDS[kind] : DECLARED);
 
 /** The provider of a built-in slot that does not name one. */
-export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, ProviderKind>> = {
+export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, BuiltInKind>> = {
   primary: 'gguf',
   embed: 'gguf',
   stt: 'stt',
@@ -50,7 +60,7 @@ export const PROVIDER_OF_MODEL_KIND = {
   transcription: 'stt',
   speech: 'tts',
   image: 'image',
-} as const satisfies Record<string, ProviderKind>;
+} as const satisfies Record<string, BuiltInKind>;
 
 export type ModelKind = keyof typeof PROVIDER_OF_MODEL_KIND;
 

@@ -5,13 +5,14 @@
  * from `SlotDocument`.
  */
 import { z } from 'zod';
-import { ModelId, type SlotName } from '../words/names.ts';
+import { ModelId, ProviderName, type SlotName } from '../words/names.ts';
 import {
   BACKENDS,
   DEFAULT_PROVIDER_OF_SLOT,
+  kindFacts,
   PROVIDER_KIND_NAMES,
-  PROVIDER_KINDS,
   type Backend,
+  type Capability,
   type ProviderKind,
 } from './provider-kinds.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
@@ -21,6 +22,7 @@ import { Presets } from './presets.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
+import type { EngineDefinition } from './engine-document.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
 import { checkDocument, type SpecProblem } from './spec-problem.ts';
@@ -156,8 +158,8 @@ export const SlotDocument = z
   .strictObject({
     enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
     provider: optional(
-      'Kind of server that runs in the slot. Default: that of a built-in name, else that of the model, where its id says it',
-      z.enum(PROVIDER_KIND_NAMES),
+      'Kind of server that runs in the slot: "gguf", "npu", "stt", "tts", "image", or the name of a declared engine. Default: that of a built-in name, else that of the model, where its id says it',
+      ProviderName,
     ),
     backend: optional(
       'What the server computes with. Default: the default backend of the provider where this machine can run it, else the best one that it can; in a cluster, the default one',
@@ -195,6 +197,9 @@ type Parsed = z.output<typeof SlotDocument>;
 
 export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
   readonly provider: ProviderKind;
+  /** Set for a declared provider; `deviceBytes` only if its engine asks for the memory of the device. */
+  readonly engine?: EngineDefinition;
+  readonly deviceBytes?: number;
   /** The document's backend; if absent, the provider's default until the machine's facts decide. */
   readonly backend: Backend;
   readonly backendGiven: boolean;
@@ -213,6 +218,9 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
     readonly autoscale?: { readonly min: number; readonly max: number; readonly inFlight: number; readonly windowMs: number };
   };
 }
+
+export const servesOf = ({ engine, provider }: Pick<SlotSpec, 'engine' | 'provider'>): readonly Capability[] =>
+  engine?.serves ?? kindFacts(provider).serves;
 
 export type { SpecProblem };
 
@@ -251,7 +259,7 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
     const message = `Set "provider" to one of ${quoted(PROVIDER_KIND_NAMES)}: "${name}" is not a built-in slot, and its model does not say which one it needs`;
     return { problem: { path: ['provider'], message } };
   }
-  const facts = PROVIDER_KINDS[provider];
+  const facts = kindFacts(provider);
   const backend = written.data.backend ?? facts.defaultBackend;
   if (facts.backends.some((offered) => offered === backend)) return { provider, backend };
   const message = `Provider "${provider}" does not support backend "${backend}"; use ${quoted(facts.backends)}`;

@@ -76,7 +76,8 @@ function describeIssue(issue: z.core.$ZodIssue, path: SpecProblem['path'], style
     case 'invalid_format':
       return `${issue.format === 'datetime' ? 'Write a time in UTC such as "2026-01-31T12:00:00Z"' : issue.message}${notThis}`;
     default:
-      return writeKeys(issue.message, style);
+      // Braces are placeholders in an engine, and keys elsewhere.
+      return issue.code === 'custom' && issue.params?.['isPlain'] === true ? issue.message : writeKeys(issue.message, style);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Answers of `/api` as schemas, source of the OpenAPI document and handler types. Keys: snake_case; unknown: null. */
 import { z } from 'zod';
-import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES, PROVIDER_KIND_NAMES } from '../slot/provider-kinds.ts';
-import { SlotName } from '../words/names.ts';
+import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/provider-kinds.ts';
+import { ProviderName, SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
@@ -10,7 +10,7 @@ const Bytes = z.number().min(0);
 /** ISO 8601, UTC. */
 const Time = z.iso.datetime();
 const State = z.enum(SLOT_STATES);
-const Provider = z.enum(PROVIDER_KIND_NAMES);
+const Provider = ProviderName;
 const Backend = z.enum(BACKENDS);
 const HardwareSource = z
   .enum(['machine', 'recording', 'none'])

@@ -21,7 +21,7 @@ export interface Hardware {
   /** Why devices cannot be seen, as in a container. `devices` is then empty and says nothing about the machine. */
   readonly devicesHidden?: string;
   /** What the model servers that run on the host itself report, by provider. Without an entry, the devices decide. */
-  readonly programs: Readonly<Partial<Record<ProviderKind, ProgramBackends>>>;
+  readonly programs: Readonly<Record<ProviderKind, ProgramBackends>>;
 }
 
 /** `file` is the path of the recording that took the place of this machine. */

@@ -5,8 +5,8 @@
  * annotations and resources in `pod` belong to users and are never changed.
  */
 
-/** Tables of a slot with keys of the user's choice, in either style. */
-const OWN_KEYS: ReadonlySet<unknown> = new Set(['env', 'node_selector', 'nodeSelector']);
+/** Tables of a slot or an engine with keys of the user's choice, in either style. */
+const OWN_KEYS: ReadonlySet<unknown> = new Set(['env', 'node_selector', 'nodeSelector', 'paths']);
 /** The same for tables at any depth of `pod`. */
 const OWN_KEYS_IN_POD: ReadonlySet<unknown> = new Set([
   'labels',

@@ -49,3 +49,8 @@ export type SlotVersion = (typeof SLOT_VERSIONS)[number];
 
 /** SubjectPublicKeyInfo of an ed25519 key in base64: the one line of a PEM file with such a key. */
 export const PUBLIC_KEY = /^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$/;
+
+/** Name of a declared engine: the name of its file, and what slots write as "provider". */
+export const ENGINE_NAME_PATTERN = '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$';
+export const ENGINE_NAME_RULE =
+  'The name of an engine consists of lowercase letters, digits, "-" and ".", starts and ends with a letter or a digit, and has at most 63 characters';

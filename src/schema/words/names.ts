@@ -1,6 +1,8 @@
 /** Branded identifiers. A value of these types has passed its zod schema; there is no other way to create one. */
 import { z } from 'zod';
 import {
+  ENGINE_NAME_PATTERN,
+  ENGINE_NAME_RULE,
   MODEL_ID_LENGTH,
   MODEL_ID_PATTERN,
   MODEL_ID_RULE,
@@ -20,6 +22,9 @@ export type SlotName = z.output<typeof SlotName>;
 /** A stored set of slots. */
 export const ProfileName = named(SLOT_NAME_PATTERN, PROFILE_NAME_RULE, SLOT_NAME_LENGTH).brand('ProfileName');
 export type ProfileName = z.output<typeof ProfileName>;
+
+/** A built-in provider, or a declared engine. */
+export const ProviderName = z.string().max(63, ENGINE_NAME_RULE).regex(new RegExp(ENGINE_NAME_PATTERN), ENGINE_NAME_RULE);
 
 export const ModelId = named(MODEL_ID_PATTERN, MODEL_ID_RULE, MODEL_ID_LENGTH, MODEL_ID_TOO_LONG).brand('ModelId');
 export type ModelId = z.output<typeof ModelId>;

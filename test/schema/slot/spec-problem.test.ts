@@ -19,7 +19,7 @@ describe('parseSlot() of a bad document', () => {
   });
 
   test.each([
-    [{ provider: 'ggfu' }, 'provider: Use one of "gguf", "npu", "stt", "tts", "image", not "ggfu"; did you mean "gguf"?'],
+    [{ provider: 'Ggfu' }, /^provider: The name of an engine consists of lowercase letters.*, not "Ggfu"$/],
     [{ priority: 1001 }, 'priority: Use at most 1000, not 1001'],
     [{ priority: 1.5 }, 'priority: Write a whole number, not 1.5'],
     [{ load: true }, 'load: Use one of "always", "on-demand", not true'],

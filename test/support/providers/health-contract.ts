@@ -58,7 +58,7 @@ function describeProbe(title: string, provider: Provider, { ask, modelsOf, sound
         return answer(options.path, options.method);
       },
     };
-    const health = await ask(ENDPOINT, io, { name, spec: specOf(provider.kind), model }, signal);
+    const health = await ask(ENDPOINT, io, { name, spec: specOf(provider), model }, signal);
     return { health, requests };
   }
 

@@ -2,9 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Sized, Provider } from '../../../src/providers/provider.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
-import { PROVIDER_KINDS, type Backend } from '../../../src/schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
-import { specOf } from './odd-models.ts';
+import { factsOf, specOf } from './odd-models.ts';
 
 const NAME = SlotName.parse('mine');
 
@@ -16,8 +15,7 @@ export interface CheckedModels {
 }
 
 export function describeMemoryContract(provider: Provider, { ordinary, always }: CheckedModels): void {
-  const { kind } = provider;
-  const backends: readonly Backend[] = PROVIDER_KINDS[kind].backends;
+  const { backends } = factsOf(provider);
   describe('the memory of a server', () => {
     const bytesOf = (spec: SlotSpec, model: Sized): number => {
       const { hostBytes, deviceBytes } = provider.estimateMemory(NAME, spec, model);
@@ -39,7 +37,7 @@ export function describeMemoryContract(provider: Provider, { ordinary, always }:
       for (const model of ordinary) {
         for (const backend of backends) {
           const bytes = [512, 2048, 8192, 65_536].map((context) =>
-            bytesOf(specOf(kind, { backend, model: { default: 'm', context } }), model),
+            bytesOf(specOf(provider, { backend, model: { default: 'm', context } }), model),
           );
           expect(bytes).toEqual(bytes.toSorted((a, b) => a - b));
           expect(bytes[0]).toBeGreaterThanOrEqual(model.sizeBytes);

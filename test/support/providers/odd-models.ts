@@ -1,14 +1,23 @@
 /** Slots and models for the contract of providers: ordinary ones, and such as no provider would expect. */
 import fc from 'fast-check';
-import type { ModelContents, ModelFacts, Sized, SlotContext } from '../../../src/providers/provider.ts';
+import type { ModelContents, ModelFacts, Provider, Sized, SlotContext } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
-import { PROVIDER_KIND_NAMES, PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, kindFacts, type ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
+import { withEngine } from '../../../src/wiring/engines.ts';
 import { parseSlot, type SlotDocument, type SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 
-export function specOf(kind: ProviderKind, document: Partial<SlotDocument> = {}): SlotSpec {
+type Kind = ProviderKind | Pick<Provider, 'kind' | 'engine'>;
+
+/** What the kind says, or the definition of an engine. */
+export function factsOf({ kind, engine }: Pick<Provider, 'kind' | 'engine'>): ReturnType<typeof kindFacts> {
+  return engine === undefined ? kindFacts(kind) : { ...engine, defaultBackend: engine.backends[0] ?? 'cpu' };
+}
+
+export function specOf(of: Kind, document: Partial<SlotDocument> = {}): SlotSpec {
+  const { kind, engine }: Pick<Provider, 'kind' | 'engine'> = typeof of === 'string' ? { kind: of } : of;
   const parsed = parseSlot(SlotName.parse('mine'), { provider: kind, ...document, model: { default: 'm', ...document.model } });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  return parsed.spec;
+  return withEngine(parsed.spec, engine);
 }
 
 const oddValue = fc.oneof(
@@ -37,8 +46,8 @@ export function oddModels(kind: ProviderKind, ordinary: readonly Sized[]): fc.Ar
   });
 }
 
-export function specs(kind: ProviderKind): fc.Arbitrary<SlotSpec> {
-  const backends: readonly Backend[] = PROVIDER_KINDS[kind].backends;
+export function specs(provider: Pick<Provider, 'kind' | 'engine'>): fc.Arbitrary<SlotSpec> {
+  const { backends } = factsOf(provider);
   return fc
     .record({
       backend: fc.constantFrom(...backends),
@@ -47,7 +56,7 @@ export function specs(kind: ProviderKind): fc.Arbitrary<SlotSpec> {
       args: fc.constantFrom<readonly string[]>([], ['--x', 'a b'], ['; rm -rf /', '$(id)', '\'"`']),
     })
     .map(({ backend, gpus, context, args }) =>
-      specOf(kind, {
+      specOf(provider, {
         backend,
         resources: gpus === undefined ? {} : { gpus },
         model: { default: 'm', ...(context === undefined ? {} : { context }), args: [...args] },

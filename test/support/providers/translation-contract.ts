@@ -13,8 +13,8 @@ import type {
   UpstreamRequest,
 } from '../../../src/providers/translation.ts';
 import { ERROR_CODES } from '../../../src/schema/words/error-codes.ts';
-import { specOf } from './odd-models.ts';
-import { PROVIDER_KINDS, type Capability } from '../../../src/schema/slot/provider-kinds.ts';
+import { factsOf, specOf } from './odd-models.ts';
+import type { Capability } from '../../../src/schema/slot/provider-kinds.ts';
 
 /** A server that never has an end to say would keep a translation asking; the gateway ends it after its time limit. */
 const MAX_STEPS = 2000;
@@ -83,9 +83,9 @@ function translationsOf(
   provider: Provider,
   model?: ModelFacts,
 ): readonly { readonly path: string; readonly capability: Capability; readonly run: Translate }[] {
-  const { serves }: { readonly serves: readonly Capability[] } = PROVIDER_KINDS[provider.kind];
+  const { serves } = factsOf(provider);
   return INFERENCE_PATHS.flatMap(({ path, canonical = path, capability }) => {
-    const plan = provider.infer({ method: 'POST', path: canonical, capability }, serves, { spec: specOf(provider.kind), model });
+    const plan = provider.infer({ method: 'POST', path: canonical, capability }, serves, { spec: specOf(provider), model });
     return plan.kind === 'translate' ? [{ path: canonical, capability, run: plan.run }] : [];
   });
 }

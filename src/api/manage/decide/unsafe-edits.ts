@@ -6,7 +6,7 @@
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
 import { tableAt, valueAt } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
-import { DEFAULT_PROVIDER_OF_SLOT, PROVIDER_KIND_NAMES, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import { DEFAULT_PROVIDER_OF_SLOT, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SpecProblem } from '../../../schema/slot/spec-problem.ts';
 import { hideValues } from '../../../auth/decide/decide-access.ts';
@@ -107,7 +107,7 @@ const isFlag = (word: string): boolean => word.startsWith('-') && !/^-\d/.test(w
 
 function kindOf(name: SlotName, document: Document): ProviderKind | undefined {
   const written = document['provider'];
-  return PROVIDER_KIND_NAMES.find((kind) => kind === written) ?? DEFAULT_PROVIDER_OF_SLOT[name];
+  return typeof written === 'string' ? written : DEFAULT_PROVIDER_OF_SLOT[name];
 }
 
 /** Lists the changes of an edit, key by key, without the values that `hideValues` hides. Pure. */

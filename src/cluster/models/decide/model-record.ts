@@ -10,13 +10,12 @@ import { Pin, PIN_KEY } from '../../../models/decide/pin.ts';
 import { parseJson } from '../../../platform/decide/parse-json.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import { fail, ok, type Result } from '../../../schema/words/failure.ts';
-import type { ModelId } from '../../../schema/words/names.ts';
+import { ProviderName, type ModelId } from '../../../schema/words/names.ts';
 import { defined, LABEL_PREFIX, LABELS, MANAGER } from '../../../schema/pod/kube-fields.ts';
-import { PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import type { KubeManifest, KubeObject } from '../../client/ports.ts';
 
 const ModelText = z.object({
-  provider: z.enum(PROVIDER_KIND_NAMES).optional(),
+  provider: ProviderName.optional(),
   family: z.string().optional(),
   contents: z.record(z.string(), z.unknown()).optional(),
 });

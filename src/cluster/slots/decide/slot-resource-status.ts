@@ -6,9 +6,9 @@
  * `Ready` at all.
  */
 import { z } from 'zod';
-import { ModelId, type SlotName } from '../../../schema/words/names.ts';
+import { ModelId, ProviderName, type SlotName } from '../../../schema/words/names.ts';
 import { defined, LABELS } from '../../../schema/pod/kube-fields.ts';
-import { BACKENDS, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
+import { BACKENDS } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
 import { isAtRestReason, parseReason, type Reason } from '../../../schema/status/reasons.ts';
@@ -124,7 +124,7 @@ const PublishedStatus = z.object({
   state: z.enum(SLOT_STATES),
   observedGeneration: Count,
   conditions: z.array(PublishedCondition.optional().catch(undefined)).catch([]),
-  provider: z.enum(PROVIDER_KIND_NAMES),
+  provider: ProviderName,
   backend: z.enum(BACKENDS).optional(),
   model: ModelId,
   endpoint: z.string().optional().catch(undefined),

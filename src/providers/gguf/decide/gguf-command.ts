@@ -20,14 +20,6 @@ const ONE_THREAD_BYTES = 32 * 2 ** 20;
 /** Seconds between pings of a stream. A stopping server ends streams only at the next ping. */
 const PING_SECONDS = '2';
 
-const DEVICES: Readonly<Record<Backend, readonly string[]>> = {
-  vulkan: ['/dev/dri'],
-  rocm: ['/dev/kfd', '/dev/dri'],
-  cuda: ['nvidia.com/gpu=all'],
-  cpu: [],
-  npu: [],
-};
-
 const VISIBLE_DEVICES: Readonly<Partial<Record<Backend, string>>> = {
   vulkan: 'GGML_VK_VISIBLE_DEVICES',
   rocm: 'ROCR_VISIBLE_DEVICES',
@@ -75,8 +67,6 @@ const checkpointLimits = ({ checkpoints, checkpointSpacing }: ServerLayout): Rea
   LLAMA_ARG_CTX_CHECKPOINTS: String(checkpoints),
   LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT: String(checkpointSpacing),
 });
-
-export const devicesOf = (backend: Backend): readonly string[] => DEVICES[backend];
 
 /** Embedding servers process their longest input as one batch. */
 function contextArguments(slot: GgufSlot): readonly string[] {

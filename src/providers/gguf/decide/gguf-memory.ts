@@ -88,7 +88,9 @@ export function splitMemory(parts: ServerParts, model: GgufModel, layout: Server
   const onBoth = left === 0 ? 0 : compute - inputs;
   return {
     hostBytes: Math.ceil(ofProcess + input + left + inputs + onBoth + cache - onDevice),
-    deviceBytes: Math.ceil(layout.driverBytes + weights - input - left + copied + onDevice + compute + (left === 0 ? 0 : largestBytes) + projector),
+    deviceBytes: Math.ceil(
+      layout.driverBytes + weights - input - left + copied + onDevice + compute + (left === 0 ? 0 : largestBytes) + projector,
+    ),
   };
 }
 

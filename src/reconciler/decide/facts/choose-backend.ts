@@ -6,8 +6,9 @@
 import type { BackendVerdict, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
-import { PROVIDER_KINDS, type Backend, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import { kindFacts, type Backend, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
+import { largestDeviceBytes } from './memory-pools.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 /** The same slots with their backends; unchanged slots stay the same object. Asks each provider once. */
@@ -18,15 +19,20 @@ export function withBackends<Name>(
 ): ReadonlyMap<Name, DesiredSlot> {
   if (hardware === undefined) return slots;
   const best = new Map(Object.values(providers).map((provider) => [provider.kind, bestBackend(provider, hardware)]));
-  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot, best.get(slot.spec.provider), give)]));
+  const withBackend = (slot: DesiredSlot): DesiredSlot => {
+    const { spec } = slot;
+    const backend = (spec.backendGiven ? undefined : best.get(spec.provider)) ?? spec.backend;
+    const { engine } = providers[spec.provider] ?? {};
+    const deviceBytes = engine?.memory.fractionFlag === undefined ? undefined : largestDeviceBytes(hardware, backend);
+    return backend === spec.backend && deviceBytes === undefined ? slot : give(slot, backend, deviceBytes);
+  };
+  return new Map(slots.entries().map(([name, slot]) => [name, withBackend(slot)]));
 }
 
-function withBackend(slot: DesiredSlot, best: Backend | undefined, give: typeof giveBackend): DesiredSlot {
-  const { spec } = slot;
-  return best === undefined || best === spec.backend || spec.backendGiven ? slot : give(slot, best);
-}
-
-export const giveBackend = (slot: DesiredSlot, backend: Backend): DesiredSlot => ({ ...slot, spec: { ...slot.spec, backend } });
+export const giveBackend = (slot: DesiredSlot, backend: Backend, deviceBytes?: number): DesiredSlot => ({
+  ...slot,
+  spec: { ...slot.spec, backend, ...(deviceBytes === undefined ? {} : { deviceBytes }) },
+});
 
 /** A provider's verdicts on its backends. A provider that fails holds up only the slots that use it. */
 export type Judgement = { readonly verdicts: readonly BackendVerdict[] } | { readonly error: unknown };
@@ -63,10 +69,11 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
 }
 
 /** Why a slot that names no backend does not get the default one of its provider; undefined where it does. */
-export function backendChoice({ provider, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
-  const { defaultBackend } = PROVIDER_KINDS[provider];
-  const why = backendGiven || backend === defaultBackend ? undefined : whyMissing(defaultBackend, verdictsOf(judged));
-  return why === undefined ? undefined : `"${backend}", as the default "${defaultBackend}" is not available here: ${why}`;
+export function backendChoice({ provider, engine, backend, backendGiven }: SlotSpec, judged: Judgement | undefined): string | undefined {
+  const { defaultBackend } = kindFacts(provider);
+  const [first = defaultBackend] = engine?.backends ?? [];
+  const why = backendGiven || backend === first ? undefined : whyMissing(first, verdictsOf(judged));
+  return why === undefined ? undefined : `"${backend}", as the default "${first}" is not available here: ${why}`;
 }
 
 function verdictsOf(judged: Judgement | undefined): readonly BackendVerdict[] {

@@ -196,6 +196,7 @@ export function workloadNamed(slot: DesiredSlot, template: Template, name: strin
     slot: slot.name,
     revision: template.revision,
     generation: slot.generation,
+    ...(slot.spec.engine === undefined ? {} : { engineName: slot.spec.engine.name }),
     image: template.image,
     argv: template.argv(hostPort, template.env),
     env: template.env,

@@ -11,10 +11,14 @@
  */
 import { quoteOutput, type Finding } from '../../../schema/words/failure.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
+import { nearestWord } from '../../../schema/words/nearest-word.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
+import { isBuiltInKind, PROVIDER_KIND_NAMES } from '../../../schema/slot/provider-kinds.ts';
 import { HOST, type MemoryPool, type MemoryVerdict, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
 import type { SlotView } from '../facts/view.ts';
 import { CRASH_LIMIT, CRASH_WINDOW_MS, delayAfter, finalFailure, isCrashLoop, nextAttemptAt } from './backoff.ts';
+
+const BUILT_IN = PROVIDER_KIND_NAMES.map((kind) => `"${kind}"`).join(', ');
 
 export type Gate = Finding &
   (
@@ -30,9 +34,15 @@ function stalled(reason: Reason, message: string | undefined): Gate | undefined 
 
 const stalledBy = (finding: Finding | undefined): Gate | undefined => finding && stalled(finding.reason, finding.message);
 
-function providerMissing({ providerKnown, spec }: SlotView): Gate | undefined {
+function providerMissing({ providerKnown, spec, circumstances }: SlotView): Gate | undefined {
   if (providerKnown) return undefined;
-  return stalled('ProviderMissing', `Provider "${spec.provider}" is not part of this installation; use another one`);
+  const meant = nearestWord(spec.provider, [...PROVIDER_KIND_NAMES, ...Object.keys(circumstances.providers)]);
+  const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+  const fix = `declare it in "engines/${spec.provider}.toml" beside the slots, or use one of ${BUILT_IN}${hint}`;
+  const message = isBuiltInKind(spec.provider)
+    ? `Provider "${spec.provider}" is not part of this installation; use another one`
+    : `There is no engine named "${spec.provider}"; ${fix}`;
+  return stalled('ProviderMissing', message);
 }
 
 const deviceMissing = ({ backendMissing }: SlotView): Gate | undefined => stalledBy(backendMissing);
@@ -40,6 +50,11 @@ const deviceMissing = ({ backendMissing }: SlotView): Gate | undefined => stalle
 function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;
   const { provider, backend } = spec;
+  if (spec.engine !== undefined)
+    return stalled(
+      'ImageUnknown',
+      `The engine "${provider}" names no image for backend "${backend}"; set "image.${backend}" in "engines/${provider}.toml"`,
+    );
   const fix =
     network === 'pods'
       ? `build it from "toolboxes" of the sources, push it to a registry of the nodes ("podman push --digestfile digest IMAGE"), and set "toolboxes.${provider}.${backend}" of the chart to this image and digest`
@@ -56,10 +71,15 @@ function licenseNotAccepted({ model }: SlotView): Gate | undefined {
 }
 
 /** Its server could not load the model. */
-function modelOfAnother({ model, spec }: SlotView): Gate | undefined {
-  const owner = model?.kind === 'present' ? model.facts.provider : undefined;
-  if (owner === undefined || owner === spec.provider) return undefined;
-  const message = `"${spec.model.default}" is no model of provider "${spec.provider}"; set "provider" to "${owner}", or choose another model`;
+function modelOfAnother({ model, spec, circumstances }: SlotView): Gate | undefined {
+  if (model?.kind !== 'present') return undefined;
+  const { provider: owner } = model.facts;
+  const isAccepted = circumstances.providers[spec.provider]?.accepts?.(model.facts) ?? (owner === undefined || owner === spec.provider);
+  if (isAccepted) return undefined;
+  const format = spec.engine === undefined ? '' : `, which loads "${spec.engine.models.format}"`;
+  const fix =
+    owner !== undefined && isBuiltInKind(owner) ? `set "provider" to "${owner}", or choose another model` : 'choose another model';
+  const message = `"${spec.model.default}" is no model of provider "${spec.provider}"${format}; ${fix}`;
   return stalled('ModelUnusable', message);
 }
 
