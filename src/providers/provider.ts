@@ -1,7 +1,4 @@
-/**
- * The provider contract. A provider has no state and starts nothing itself. A new one is a folder here and a line in
- * `registry.ts`.
- */
+/** The contract of providers, stateless, starting nothing. A new one is a folder and a line in `registry.ts`. */
 import type { Machine } from '../schema/status/hardware.ts';
 import type { EngineDefinition } from '../schema/slot/engine-document.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -286,8 +283,8 @@ export interface Provider {
   /** Sends `GET` to `readyPath`, then the cheapest request that proves that the model works. */
   readonly health: AskHealth;
   /**
-   * Replaces `health` until a server passes for the first time; in a cluster, for each pod. Asks for each capability
-   * and judges the results. Must never refuse a sound model. Default: `health`.
+   * Replaces `health` until a server, in a cluster each pod, passes for the first time. Asks for each capability and
+   * judges the results. Must never refuse a sound model. Default: `health`.
    */
   readonly readiness?: AskHealth;
   /** Decides where the gateway forwards a request. `slot`: set where the request depends on the model. Pure. */
@@ -297,10 +294,5 @@ export interface Provider {
 /** Built-in providers, and the declared engines as they are now: looked up by each use, and not copied. */
 export type ProviderRegistry = Readonly<Record<ProviderKind, Provider>>;
 
-/** `problem` continues a sentence about what was read, such as "The file …", and says what to do. */
-export type Readable<Read> = (Read & { readonly ok: true }) | { readonly ok: false; readonly problem: string };
-
 /** A model that cannot be served. */
 export const unusable = (message: string): ModelReading => ({ kind: 'unusable', message });
-
-export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);

@@ -2,7 +2,7 @@
  * All providers. A new one is a folder beside this file, a line here, and its kind in `schema/slot/provider-kinds.ts`.
  * The smallest is `test/support/toy-provider`.
  */
-import { modelFormats, type ProviderRegistry } from './provider.ts';
+import type { ModelFormat, ProviderRegistry } from './provider.ts';
 import { directoryFormats } from './engines/engine-formats.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';
@@ -11,6 +11,8 @@ import { stt } from './stt/stt.ts';
 import { tts } from './tts/tts.ts';
 
 export const PROVIDERS = { gguf, npu, stt, tts, image } as const satisfies ProviderRegistry;
+
+export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);
 
 export const MODEL_FORMATS = modelFormats(PROVIDERS);
 

@@ -213,8 +213,7 @@ export interface Progress {
 /**
  * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an
  * expected failure.
- * - `apply` creates and starts a workload. If one of this name and revision exists already, it starts that one if
- *   necessary and returns its id.
+ * - `apply` creates and starts a workload, or the one of this name and revision that exists, and returns its id.
  * What runs keeps everything that it was started with, except for what `inPlace` corrects. Fails with reason
  * `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.
  * - `stop` asks the workload to end, waits `graceMs`, kills and removes it. It succeeds if there is no such workload.

@@ -14,8 +14,7 @@ import { createClusterModelStore } from '../cluster/models/cluster-model-store.t
 import { DEFAULT_ENDPOINT, readHubAccess } from '../models/hub/hub-access.ts';
 import { mountsOf } from '../models/decide/workflows-mount.ts';
 import { createModelStore } from '../models/store.ts';
-import { DIRECTORY_FORMATS } from '../providers/registry.ts';
-import { modelFormats } from '../providers/provider.ts';
+import { DIRECTORY_FORMATS, modelFormats } from '../providers/registry.ts';
 import type { HostProbe } from '../reconciler/ports.ts';
 import { createClock, sleep } from '../platform/clock.ts';
 import { createKubeLeftovers } from '../cluster/workloads/leftovers.ts';

@@ -1,5 +1,6 @@
 /** Format of GGUF models: one file or the shards of a split one, with a vision projector beside it. */
-import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits, Readable } from '../provider.ts';
+import type { ModelFiles, ModelFormat, ModelReading, ModelContents, ModelTraits } from '../provider.ts';
+import type { Readable } from '../../schema/words/failure.ts';
 import { unusable } from '../provider.ts';
 import { shardNames } from '../../schema/slot/model-providers.ts';
 import {

@@ -1,5 +1,6 @@
 /** Reads the files of a model for sherpa-onnx as far as they can be checked. */
-import type { ModelFiles, Readable } from '../provider.ts';
+import type { ModelFiles } from '../provider.ts';
+import type { Readable } from '../../schema/words/failure.ts';
 import type { Bundle } from './decide/bundle.ts';
 
 type BundleReading =

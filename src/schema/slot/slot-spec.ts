@@ -25,7 +25,7 @@ import { PodOverlay } from '../pod/pod-overlay.ts';
 import type { EngineDefinition } from './engine-document.ts';
 import { rulesAt } from './slot-rules.ts';
 import type { KeyStyle } from '../words/key-case.ts';
-import { checkDocument, type SpecProblem } from './spec-problem.ts';
+import { checkDocument, type SpecProblem, quoted } from './spec-problem.ts';
 
 const Model = z
   .strictObject({
@@ -298,5 +298,3 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
 function resolveAutoscale({ min, max, target, window }: NonNullable<Parsed['autoscale']>) {
   return { min, max, inFlight: target.inFlight, windowMs: parseDurationMs(window) };
 }
-
-const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');

@@ -189,3 +189,5 @@ function whyOwned([first, container, ...rest]: readonly (string | number)[], key
   if (container === undefined) return OF_PODS.get(key);
   return container === 'server' || container === 'model' ? OF_CONTAINERS.get(key) : undefined;
 }
+
+export const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');

@@ -47,3 +47,6 @@ const HOST_PATH = /(?<![\w./\]#~-])(?!\/(?:\/|(?:api|v1|v2|rerank|chat|dev|proc|
 
 /** Hides quoted output and paths of the host, but says that they were there. Pure. */
 export const hideHostText = (message: string): string => message.replace(QUOTED_OUTPUT, `$1: "${HIDDEN}"`).replace(HOST_PATH, HIDDEN);
+
+/** `problem` continues a sentence about what was read, such as "The file …", and says what to do. */
+export type Readable<Read> = (Read & { readonly ok: true }) | { readonly ok: false; readonly problem: string };

@@ -1,6 +1,7 @@
 /** A workflow in ComfyUI's API format as a model of a slot, put there by the operator, but not trusted. Pure. */
 import { z } from 'zod';
-import type { ModelFacts, Readable } from '../../provider.ts';
+import type { ModelFacts } from '../../provider.ts';
+import type { Readable } from '../../../schema/words/failure.ts';
 import * as graphs from './workflow-parameters.ts';
 import { FAMILY_NAMES } from './image-families.ts';
 

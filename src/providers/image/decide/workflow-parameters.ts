@@ -3,7 +3,7 @@
  * which ComfyUI saves: `svc: prompt`, `svc: seed, steps`, or `svc: glow=strength_model` for another input. Pure.
  */
 import { parseJson } from '../../../platform/decide/parse-json.ts';
-import type { Readable } from '../../provider.ts';
+import type { Readable } from '../../../schema/words/failure.ts';
 
 export type WorkflowInput = { readonly node: string; readonly input: string };
 export type WorkflowParameters = ReadonlyMap<string, readonly WorkflowInput[]>;

@@ -7,6 +7,7 @@ import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/r
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Decision, Plan } from '../facts/facts.ts';
 import { HOST, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
+import { quoted } from '../../../schema/slot/spec-problem.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
 export function explainSlot(decision: Decision, actions: readonly Action[], now: number, withLog = true): string {
@@ -169,8 +170,6 @@ function progressText({ what, doneBytes, totalBytes }: NonNullable<Decision['pro
 }
 
 const secondsText = (ms: number): string => (ms < 10_000 ? `${(Math.max(ms, 0) / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);
-
-const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(', ');
 
 /** One line for the slot, and one for each slot that shares the memory, where it is short. */
 function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {
