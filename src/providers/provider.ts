@@ -1,4 +1,4 @@
-/** The contract of providers, stateless, starting nothing. A new one is a folder and a line in `registry.ts`. */
+/** The contract of providers: no state, nothing that they start. A new one is a folder and a line of the registry. */
 import type { Machine } from '../schema/status/hardware.ts';
 import type { EngineDefinition } from '../schema/slot/engine-document.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
