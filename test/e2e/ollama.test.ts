@@ -45,6 +45,21 @@ function suite(environment: () => Promise<Readonly<Record<string, string>>>): vo
     await expect(client.chat({ model: 'none', messages })).rejects.toMatchObject({ status_code: 404 });
   }, 60_000);
 
+  test("the commands of Ollama's documentation work, whose bodies curl sends as a form", async () => {
+    const send = async (path: string, body: string, more = {}): Promise<readonly unknown[]> => {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', ...more };
+      const answer = await fetch(`${service.url}/ollama/api/${path}`, { method: 'POST', headers, body });
+      const read: Record<string, unknown> = JSON.parse(await answer.text());
+      return [answer.status, 'error' in read ? typeof read['error'] : 'answer'];
+    };
+    const messages = [{ role: 'user', content: 'Hi' }];
+    expect(await send('chat', JSON.stringify({ model: 'primary', messages, stream: false }))).toEqual([200, 'answer']);
+    expect(await send('show', '{"model": "primary"}')).toEqual([200, 'answer']);
+    expect(await send('chat', 'model=primary')).toEqual([400, 'string']);
+    // A page of another site can send such a request without asking first.
+    expect(await send('show', '{"model": "primary"}', { origin: 'https://elsewhere.example' })).toEqual([403, 'string']);
+  }, 60_000);
+
   test('a stream that is aborted frees the slot', async () => {
     const parts = await client.chat({ model: 'primary', messages: [{ role: 'user', content: 'Hi' }], stream: true });
     const read = async (): Promise<void> => {

@@ -43,7 +43,7 @@ export interface Route {
   readonly answers?: Answers;
   /** The codes of the errors that this route answers, besides those that any route can answer. */
   readonly errors?: readonly ErrorCode[];
-  /** Media types other than JSON that the route accepts. */
+  /** Media types other than JSON that the route accepts. A body of `CURL_DEFAULT_TYPE` is parsed as JSON. */
   readonly consumes?: readonly string[];
   /** Accepts only a form (`multipart/form-data`). Unless the route is raw, its body is parsed by `read-form.ts`. */
   readonly multipart?: true;
@@ -61,6 +61,9 @@ export interface Route {
 
 /** A route that says what it reads and answers. The OpenAPI document is generated from such routes. */
 export type DocumentedRoute = Route & Required<Pick<Route, 'input' | 'answers' | 'errors' | 'bodyLimit'>>;
+
+/** What curl sends with `-d`, as in the documentation of Ollama, whose server reads no media type. */
+export const CURL_DEFAULT_TYPE = 'application/x-www-form-urlencoded';
 
 /** Documents of a thousand slots; a profile on disk is smaller as well. */
 export const SLOTS_BODY_BYTES = 8 * 1024 * 1024;

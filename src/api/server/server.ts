@@ -18,7 +18,7 @@ import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
-import { defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
+import { CURL_DEFAULT_TYPE, defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
 import { createUpgradePath } from './upgrade-path.ts';
 
@@ -122,7 +122,10 @@ function acceptBodies(app: FastifyInstance, routes: readonly Route[]): void {
   app.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json$/i, parseJson(app));
   const others = new Set(routes.flatMap((route) => route.consumes ?? []).filter((type) => !isJsonType(type)));
   for (const type of others)
-    app.addContentTypeParser(type, async (request: FastifyRequest) => (await request.readWhole()).toString('utf8'));
+    app.addContentTypeParser(
+      type,
+      type === CURL_DEFAULT_TYPE ? parseJson(app) : async (request: FastifyRequest) => String(await request.readWhole()),
+    );
   app.addContentTypeParser('multipart/form-data', parseForm);
 }
 

@@ -15,7 +15,7 @@ import { messageOf } from '../../platform/error-text.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { presetOf } from '../../schema/slot/presets.ts';
 import { ApiError, json } from '../server/answer.ts';
-import { defineRoute, NoInput, parseInput, type DocumentedRoute } from '../server/define-route.ts';
+import { defineRoute, CURL_DEFAULT_TYPE, NoInput, parseInput, type DocumentedRoute } from '../server/define-route.ts';
 import { askGateway, errorOf } from './ask-gateway.ts';
 import { inferenceErrors } from './inference-schemas.ts';
 import { modelIds, type V1Deps } from './v1-routes.ts';
@@ -61,6 +61,7 @@ export function createOllamaRoutes(deps: OllamaDeps): readonly DocumentedRoute[]
       answers: { 200: { kind: 'passed', description: 'The answer, translated from that of the model server', content: ANSWERS } },
       errors: inferenceErrors({ capability: 'chat' }),
       bodyLimit: 'SVC_BODY_LIMIT',
+      consumes: [CURL_DEFAULT_TYPE],
       handler: (request, reply) => answer(kind, { asked: parseInput(input, request).body, request, reply }, deps),
     };
   });
@@ -180,6 +181,7 @@ function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDe
       cors: true,
       tag: 'models',
       summary: 'Describes a model, as Ollama does',
+      consumes: [CURL_DEFAULT_TYPE],
       input: z.object({ body: z.looseObject({ model: z.string().optional(), name: z.string().optional() }) }),
       answers: { 200: json('The model, with the parameters of a preset', AnyObject) },
       errors: ['model.not_found'],
