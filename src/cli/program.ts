@@ -28,7 +28,8 @@ export async function runSvcctl(argv: readonly string[], cli: Cli): Promise<Exit
   let exit: ExitCode = EXIT.done;
   const program = createProgram(cli, async (verb, command) => {
     const run = await verb.load();
-    exit = (await run(cli, command.optsWithGlobals<never>(), ...command.args)) ?? EXIT.done;
+    exit =
+      (await run(cli, command.optsWithGlobals<never>(), ...command.processedArgs.flat().filter((each) => each !== undefined))) ?? EXIT.done;
   });
   try {
     await program.parseAsync(argv, { from: 'user' });
@@ -96,8 +97,10 @@ function addVerb(parent: Command, verb: Verb, action: Action): void {
   command.action(async () => action(verb, command));
 }
 
-function toArgument({ name, help, choices }: VerbArgument): Argument {
+function toArgument({ name, help, choices, suggestions }: VerbArgument): Argument {
   const argument = new Argument(name, help);
+  // As kubectl names resources.
+  if (suggestions === 'slots' && !argument.variadic) return argument.argParser((value) => value.replace(/^slots?\//, ''));
   return choices === undefined ? argument : argument.choices(choices).argParser(oneOf(choices, name));
 }
 

@@ -29,7 +29,7 @@ export const APPLY_OPTIONS = [option('--prune', 'Delete slots that are not in th
 export const STORE = option('--store <directory>', 'Model store of this machine (default: $SVC_MODELS_DIR)', { path: true });
 export const SECRET = option('--secret <name>', 'Secret with the tokens of a cluster (default: $SVC_TOKENS_SECRET or svc-tokens)');
 export const SCOPES_HELP = `Access of the token. ${SCOPES.map((scope) => `${scope}: ${SCOPE_MEANINGS[scope]}`).join('; ')}`;
-export const SLOT = argument('<slot>', 'Slot name', { suggestions: 'slots' });
+export const SLOT = argument('<slot>', 'Slot name, also as slot/NAME', { suggestions: 'slots' });
 export const NEW_SLOT = [
   option('--model <id>', 'Default model', { required: true, suggestions: 'models' }),
   option('--provider <kind>', 'Provider (default: by slot name, then by model)', { suggestions: PROVIDER_KIND_NAMES }),

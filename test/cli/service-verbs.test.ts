@@ -240,6 +240,7 @@ describe('svcctl slot, wait, explain, timeline', () => {
 
   test('explain and timeline print the answers of the service', async () => {
     expect((await run(['explain', 'primary'])).out).toBe('slot primary: ready\n  because the model is "b"\n');
+    expect((await run(['explain', 'slot/primary'])).out).toBe('slot primary: ready\n  because the model is "b"\n');
     const { out } = await run(['timeline', 'primary', '--limit', '2']);
     expect(out).toMatch(
       /^WHEN +KIND +WHAT +WHY\n20\S+Z +state +From "\w+" to "warming" +loads the model\n20\S+Z +state +From "warming" to "ready" /,
