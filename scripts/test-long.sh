@@ -19,6 +19,7 @@ headers     300,000 damaged headers of GGUF files of each kind (13 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
 operator    An operator's hour in the cluster of KUBECONFIG: edits, drain, kills, outage, upgrade, definition (15 min)
               SVC_TEST_PHASE_S sets the length of each phase in seconds (default: 60)
+prompts     The real llama-server and the service are killed while a conversation is saved or restored; a full disk (2 min)
 pulls       A download of 500 MB that is killed 200 times
 simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are fresh (3 min)
               SVC_TEST_SCALE=10 runs 100,000 (30 min)
@@ -73,6 +74,7 @@ gpu) SVC_TEST_REQUIRE=gpu "${jest[@]}" test/gpu --runInBand "$@" ;;
 headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
 operator) bash scripts/test-cluster.sh test/operator "$@" ;;
+prompts) eval "$(bash scripts/test-podman.sh)" && "${jest[@]}" test/prompts --runInBand "$@" ;;
 pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/download/killed-pull "$@" ;;
 simulation) simulation "$@" ;;
 speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;

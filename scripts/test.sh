@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 export PATH="$PWD/node_modules/.bin:$PATH"
 
 # "npm run test:cluster" and "npm run test:machines" run the suites that need those, and "npm run test:long" those that break things for minutes.
-set -- "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/' '<rootDir>/test/machines/' '<rootDir>/test/operator/'
+set -- "$@" --testPathIgnorePatterns '<rootDir>/test/live-cluster/' '<rootDir>/test/chaos/' '<rootDir>/test/machines/' '<rootDir>/test/operator/' '<rootDir>/test/gpu/' '<rootDir>/test/prompts/'
 
 set_up_podman() {
   local settings reason='its set-up failed (see the messages of "scripts/test-podman.sh" above)'
