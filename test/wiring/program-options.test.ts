@@ -1,5 +1,5 @@
 /** Programs are asked for their flags beside the passes: real ones that answer, hang, crash or change, and images, whose answers outlast the service. */
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -134,6 +134,7 @@ describe('the program of an image', () => {
     const first = image(async () => ok(B11669), kept);
     expect(await known(first)).toContain('--load-mode');
     expect(first.printed).toEqual([['llama-server', '--help']]);
+    await eventually('the answer is kept', async () => (await readdir(kept).catch(() => [])).some((name) => !name.startsWith('.')));
     const again = image(async () => fail('retry', 'RuntimeRefused', 'It is not asked'), kept);
     expect(await again.flagsOf(REFERENCE)).toContain('--load-mode');
     expect(again.printed).toEqual([]);
