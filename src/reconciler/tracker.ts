@@ -31,6 +31,8 @@ export function createTracker() {
   const ended = new Map<string, RunningAction>();
   const ports = new Map<number, number>();
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
+  /** Slots that were removed while a workload of them was started, with those that were seen since. */
+  const removedInStart = new Map<SlotName, Set<WorkloadId>>();
   /** Its stop is under way, or has ended so lately that the present observation may not show it. */
   const isStopping = (id: WorkloadId): boolean => underWay.has(stopKey(id)) || ended.has(stopKey(id));
   const change = changerOf(underWay);
@@ -59,13 +61,15 @@ export function createTracker() {
       histories.beginObservation();
     },
     /** Returns workloads that disappeared without a stop action. */
-    observe: (seen: readonly SeenWorkload[], now: number): readonly Vanished[] =>
-      histories.observe(
+    observe(seen: readonly SeenWorkload[], now: number): readonly Vanished[] {
+      for (const { id, slot } of seen) removedInStart.get(slot)?.add(id);
+      return histories.observe(
         seen,
         ({ slot, revision }) => (origins.get(slot)?.revision === revision ? origins.get(slot)?.origin : undefined),
         isStopping,
         now,
-      ),
+      );
+    },
     markDraining: (draining: ReadonlySet<WorkloadId>, now: number) => histories.markDraining(draining, isStopping, now),
     /** Forgets slots that are no longer desired. */
     keepOnly(slots: ReadonlyMap<SlotName, unknown>): void {
@@ -77,13 +81,18 @@ export function createTracker() {
         measured.delete(name);
       }
       // A workload that is still being started holds memory, whatever became of its slot.
-      for (const name of origins.keys()) if (!slots.has(name) && !underWay.has(applyKey(name))) origins.delete(name);
+      for (const name of origins.keys()) {
+        if (slots.has(name)) continue;
+        if (underWay.has(applyKey(name))) removedInStart.set(name, removedInStart.get(name) ?? new Set());
+        else origins.delete(name);
+      }
     },
     begin(action: Action, now: number): void {
       underWay.set(keyOfAction(action), { action, startedAt: now });
       if (action.name === 'apply') {
         const { workload, origin } = action.args;
         origins.set(workload.slot, { revision: workload.revision, origin });
+        removedInStart.delete(workload.slot);
       }
       if (action.name === 'stop') histories.stopBegun(action.args.workload);
     },
@@ -94,9 +103,12 @@ export function createTracker() {
       const running = underWay.get(key);
       underWay.delete(key);
       if (running !== undefined) ended.set(key, running);
+      if (action.name === 'apply') removedInStart.delete(action.args.workload.slot);
     },
     started(id: WorkloadId, slot: SlotName, now: number): void {
-      histories.started(id, slot, origins.get(slot)?.origin, now);
+      // It ended meanwhile, and is none of a slot of this name that was declared since.
+      const isGone = removedInStart.get(slot)?.has(id) === true && !histories.all.has(id);
+      if (!isGone) histories.started(id, slot, origins.get(slot)?.origin, now);
       attempts.started(slot, origins.get(slot)?.revision ?? '', now);
     },
     portTaken: (port: number, now: number) => void ports.set(port, now),

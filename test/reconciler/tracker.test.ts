@@ -22,27 +22,6 @@ const seen = (tracker: Tracker, met: Partial<SeenWorkload>, now: number): void =
 };
 const known = (tracker: Tracker) => tracker.histories.all.get(ID);
 
-describe('the tracker on a workload that was stopped during its start', () => {
-  test('does not take it for one that vanished when the start ends after the stop', () => {
-    const tracker = createTracker();
-    seen(tracker, {}, 100);
-    tracker.histories.stopBegun(ID);
-    expect(tracker.observe([], 200)).toEqual([]);
-    tracker.started(ID, SLOT, 300);
-    tracker.histories.beginObservation();
-    expect(tracker.observe([], 400)).toEqual([]);
-  });
-
-  test('knows it again once it is seen again', () => {
-    const tracker = createTracker();
-    seen(tracker, {}, 100);
-    tracker.histories.stopBegun(ID);
-    tracker.observe([], 200);
-    seen(tracker, {}, 300);
-    expect(tracker.observe([], 400)).toEqual([{ id: ID, slot: SLOT }]);
-  });
-});
-
 describe('the tracker on a workload that its runtime starts again', () => {
   test('knows an end of one that ran when it was met first, and takes one that waits for news', () => {
     const runs = createTracker();
@@ -161,6 +140,22 @@ describe('the tracker on a slot that is removed while its workload starts', () =
     tracker.keepOnly(new Map());
     tracker.started(ID, SLOT, 200);
     expect(known(tracker)?.origin?.memory['host']).toBe(1000);
+  });
+
+  test('takes it for no loss of a slot of that name when the start ends after the stop', () => {
+    const { desired, observed } = factsOf({ workloads: [] });
+    const [apply] = plan(desired, observed, NOW).actions;
+    if (apply === undefined) throw new Error('Nothing is started');
+    const tracker = createTracker();
+    for (const slot of desired.slots.values()) tracker.attempts.followEdit(slot);
+    tracker.begin(apply, 100);
+    tracker.keepOnly(new Map());
+    seen(tracker, {}, 200);
+    tracker.histories.stopBegun(ID);
+    expect(tracker.observe([], 300)).toEqual([]);
+    tracker.started(ID, SLOT, 400);
+    tracker.histories.beginObservation();
+    expect(tracker.observe([], 500)).toEqual([]);
   });
 });
 

@@ -26,8 +26,6 @@ export function changerOf<Key, Entry extends object>(all: Map<Key, Entry>) {
 
 export function createWorkloadHistories() {
   const all = new Map<WorkloadId, TrackedHistory>();
-  /** What was stopped last of each slot: its start may end after that, and would then seem to have vanished. */
-  const stopped = new Map<SlotName, WorkloadId>();
   const change = changerOf(all);
   return {
     all,
@@ -46,12 +44,10 @@ export function createWorkloadHistories() {
       const vanished: Vanished[] = [];
       for (const [id, { slot, expectedToGo, fresh }] of all) {
         if (ids.has(id) || fresh) continue;
-        if (expectedToGo) stopped.set(slot, id);
-        else vanished.push({ id, slot });
+        if (!expectedToGo) vanished.push({ id, slot });
         all.delete(id);
       }
       for (const each of seen) {
-        if (stopped.get(each.slot) === each.id) stopped.delete(each.slot);
         const merged = mergeSeen(all.get(each.id), each, originOf(each), now);
         all.set(each.id, merged.expectedToGo || !isStopping(each.id) ? merged : { ...merged, expectedToGo: true });
       }
@@ -67,8 +63,7 @@ export function createWorkloadHistories() {
     },
     started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void {
       // A pod may wait for its node or image first: only an observation shows that its start time counts.
-      if (all.has(id) || stopped.get(slot) === id) return;
-      all.set(id, { ...newHistory(slot, origin, now), startCountsFrom: undefined, fresh: true });
+      if (!all.has(id)) all.set(id, { ...newHistory(slot, origin, now), startCountsFrom: undefined, fresh: true });
     },
     updatedInPlace: (id: WorkloadId, generation: number, now: number) =>
       change(id, ({ updates: before }) => ({
