@@ -8,15 +8,18 @@ export const judgeLeaders: Rule = (context) => {
   let led = life.leads();
   let reportsBefore = 0;
   let renewing = false;
+  let begun = false;
   return {
     ...followers,
     planned({ observed, now }) {
       if (observed.leads && !led) renewing = true;
       reportsBefore = life.reports.length;
-      // What a controller learned of failures belongs to its own term.
-      const kept = led && !observed.leads && observed.attempts.values().some(({ failures }) => failures.some(({ at }) => at < now));
+      // What a controller learned of failures belongs to its own term. In its first pass, it knows what was recorded before.
+      const kept =
+        begun && led && !observed.leads && observed.attempts.values().some(({ failures }) => failures.some(({ at }) => at < now));
       if (kept) wrong('A controller that no longer leads keeps the failures of its term');
       led = observed.leads;
+      begun = true;
     },
     look() {
       if (renewing && life.reports.length === reportsBefore) wrong('A new leader did not report everything');
