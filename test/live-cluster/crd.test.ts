@@ -254,7 +254,13 @@ async function explainedIn(path: string): Promise<string> {
   copy.metadata.name = 'explainedslots.explain.svc.dev';
   copy.spec.group = 'explain.svc.dev';
   copy.spec.names = { kind: 'ExplainedSlot', listKind: 'ExplainedSlotList', plural: 'explainedslots', singular: 'explainedslot' };
-  await kubectl(['apply', '--validate=false', '--filename', '-'], stringify(copy));
+  // That of the last call may still be going, on a server that is busy.
+  const create = async (): Promise<boolean> =>
+    kubectl(['apply', '--validate=false', '--filename', '-'], stringify(copy)).then(
+      () => true,
+      () => false,
+    );
+  await eventually('the copy is created', create, 30_000);
   try {
     // "kubectl wait" of older versions fails for a definition that has no conditions yet.
     await eventually(
