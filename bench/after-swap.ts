@@ -32,9 +32,9 @@ import type { ResultGrid } from './decide/result.ts';
 /** Tables to measure, separated by spaces. Default: all. */
 const ONLY = process.env['SVC_BENCH_TABLES']?.split(' ');
 const LENGTHS = [1000, 4000, 16_000];
-/** Of which one round takes long enough. */
+/** Prompts of this length get one round, because each takes so long. */
 const LONG = 16_000;
-/** In the comparison of what is computed again. */
+/** Tokens of the prompt whose recomputation is compared. */
 const SHORT = 1000;
 
 const PROMPT_FILE = 'conversation.prompt';

@@ -18,7 +18,7 @@ export const KINDS: Readonly<Record<string, LargeModel>> = {
   recurrent: recurrentModel({ ...SMALL, heads: 0, headsKv: 0, headLength: 0, feedForward: 0 }, STATE),
   mixed: mixedModel(SMALL, 3),
 };
-/** Of which starts are measured: their files are as large as those of small real models. */
+/** Models whose starts are measured: their files are as large as those of small real models. */
 export const STARTED: Readonly<Record<string, LargeModel>> = {
   small: denseModel({ ...SMALL, vocabulary: 300_000 }),
   large: denseModel({ ...SIZES, vocabulary: 260_000, width: 2048, feedForward: 6144, layers: 4 }),

@@ -15,7 +15,7 @@ export interface Answer {
 }
 
 export interface Wanted extends Pick<WantedServer, 'onLine'> {
-  /** Of the model, and of the files of prompts. */
+  /** The directory of the model and of the prompt files. */
   readonly directory: string;
   readonly file: string;
   /** Count before those of a measurement with one place. */

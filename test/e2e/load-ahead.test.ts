@@ -10,7 +10,7 @@ import { chatText, isAnswering, pause, servingProcess, startService, type Servic
 const ZONE = 'Europe/Berlin';
 const HALF_OF_MEMORY = '[resources]\nmemory = "400Mi"';
 const RESYNC_MS = 1000;
-/** Of ten minutes each; needed from 08:50 to 09:20. */
+/** A day in steps of ten minutes, with requests in the one from 08:50: the slot is needed until 09:20. */
 const STEPS = '1'.padStart(54, '0').padEnd(144, '0');
 const WEEKDAYS = ['2026-12-01', '2026-12-02', '2026-12-03', '2026-12-04'];
 

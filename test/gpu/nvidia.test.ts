@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const LAYERS = 32;
-/** Of the size of a small language model: 2 GB of weights, 64 KiB of cache a token. */
+/** A model as large as a small language model: 2 GB of weights, 64 KiB of cache a token. */
 const MODEL = denseModel({
   layers: LAYERS,
   width: 2048,
