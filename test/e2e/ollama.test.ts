@@ -40,6 +40,8 @@ function suite(environment: () => Promise<Readonly<Record<string, string>>>): vo
     expect((await client.generate({ model: 'primary', prompt: 'Hi' })).response?.trim()).toBe(SENTENCE);
     expect(await client.chat({ model: 'primary:short', messages })).toMatchObject({ done_reason: 'length', eval_count: 2 });
     expect(await client.chat({ model: 'primary', messages, options: { num_predict: 1 } })).toMatchObject({ done_reason: 'length' });
+    await service.until('primary', 'no longer just ready', (slot) => ['serving', 'idle'].includes(slot?.status.state ?? ''));
+    expect((await client.ps()).models.length).toBe(2);
     const { embeddings } = await client.embed({ model: 'embed', input: ['a red fox', 'a blue owl'] });
     expect(embeddings.map((each) => each.length)).toEqual([64, 64]);
     await expect(client.chat({ model: 'none', messages })).rejects.toMatchObject({ status_code: 404 });

@@ -14,6 +14,7 @@ import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { presetOf } from '../../schema/slot/presets.ts';
+import { ANSWERING_STATES } from '../../schema/status/slot-status.ts';
 import { ApiError, json } from '../server/answer.ts';
 import { defineRoute, CURL_DEFAULT_TYPE, NoInput, parseInput, type DocumentedRoute } from '../server/define-route.ts';
 import { askGateway, errorOf } from './ask-gateway.ts';
@@ -168,7 +169,9 @@ function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDe
       summary: 'Lists the models that are loaded, as Ollama does',
       answers: { 200: json('The loaded models', Models) },
       handler() {
-        const running = list().filter(({ slot: { status, spec }, entry }) => status.state === 'ready' && entry.name === spec.model.default);
+        const running = list().filter(
+          ({ slot: { status, spec }, entry }) => ANSWERING_STATES.has(status.state) && entry.name === spec.model.default,
+        );
         const models = running.map(({ slot, entry }) => {
           const { idleTimeoutMs } = slot.spec.lifecycle;
           const expires_at = Number.isFinite(idleTimeoutMs) ? new Date(now().wallMs + idleTimeoutMs).toISOString() : NEVER;

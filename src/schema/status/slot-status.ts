@@ -5,6 +5,8 @@ import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
 
 export const SLOT_STATES = ['offline', 'pulling', 'starting', 'warming', 'ready', 'serving', 'idle', 'unloading'] as const;
 export type SlotState = (typeof SLOT_STATES)[number];
+/** Between these, a slot moves with its requests. */
+export const ANSWERING_STATES: ReadonlySet<SlotState> = new Set(['ready', 'serving', 'idle']);
 
 /** Conditions of kstatus and our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
 export const CONDITION_TYPES = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;

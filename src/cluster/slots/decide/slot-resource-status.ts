@@ -13,6 +13,7 @@ import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SlotResourceStatus } from '../../../schema/slot/slot-resource.ts';
 import { isAtRestReason, parseReason, type Reason } from '../../../schema/status/reasons.ts';
 import {
+  ANSWERING_STATES,
   AT_REST,
   CONDITION_TYPES,
   CRASH_KINDS,
@@ -92,13 +93,11 @@ function comparable(status: SlotResourceStatus): unknown {
   return { ...status, conditions: Object.fromEntries((status.conditions ?? []).map((condition) => [condition.type, condition])) };
 }
 
-const ACTIVE_STATES: ReadonlySet<unknown> = new Set(['ready', 'serving', 'idle']);
-
 /** A last good spec changes together with the generation. */
 function urgentPart(resource: SlotResourceStatus): unknown {
   const { since: _since, restarts: _restarts, memoryBytes: _memoryBytes, lastGood: _lastGood, summary, ...status } = resource;
   const conditions = (status.conditions ?? []).map(({ type, status: value, reason }) => [type, [value, reason]] as const);
-  const state = ACTIVE_STATES.has(status.state) ? 'active' : status.state;
+  const state = status.state !== undefined && ANSWERING_STATES.has(status.state) ? 'active' : status.state;
   return { ...status, state, summary: [summary?.ready, summary?.reason], conditions: Object.fromEntries(conditions) };
 }
 

@@ -1,6 +1,6 @@
 /** What is published of a slot: its status, and which of its changes the timeline gets. Pure. */
 import type { ModelId, Revision } from '../../../schema/words/names.ts';
-import type { RecordedFailure, SlotState, SlotStatus, TimelineEntry } from '../../../schema/status/slot-status.ts';
+import { ANSWERING_STATES, type RecordedFailure, type SlotStatus, type TimelineEntry } from '../../../schema/status/slot-status.ts';
 import { reuse } from '../../../schema/words/same-value.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Attempt, Decision, Observed, PublishedSlot } from '../facts/facts.ts';
@@ -65,15 +65,13 @@ export function describeChanges({ decision, conditions }: PublishedSlot, last: P
   ];
 }
 
-/** Between these a slot moves with each request, which would fill its timeline. */
-const ANSWERING: ReadonlySet<SlotState> = new Set(['ready', 'serving', 'idle']);
-
 function stateChange({ state, findings }: Decision, before: Decision | undefined): readonly NewEntry[] {
   if (before?.state === state) return [];
   const finding = findings[0];
   const cause = finding === undefined ? {} : { cause: `${finding.reason}: ${finding.message}` };
   if (before === undefined) return [{ kind: 'state', message: `The slot is "${state}"`, to: state, ...cause }];
-  if (ANSWERING.has(before.state) && ANSWERING.has(state)) return [];
+  // Each request would fill the timeline.
+  if (ANSWERING_STATES.has(before.state) && ANSWERING_STATES.has(state)) return [];
   return [{ kind: 'state', message: `From "${before.state}" to "${state}"`, from: before.state, to: state, ...cause }];
 }
 
