@@ -208,6 +208,10 @@ export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unw
   const signalled = stops !== undefined && workload.fact.phase === 'exited';
   const asked = (drainingSince !== undefined || signalled) && fault.kind === 'crash';
   const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
-  // Without a template nobody can tell whether it is the wanted one: it may have ended before the last edit.
-  return unwanted === undefined && !asked && !counted && view.template !== undefined && isCurrent(workload, view);
+  return unwanted === undefined && !asked && !counted && isSurelyCurrent(workload, view);
+}
+
+/** A workload may have ended before the last edit. Without a template, only one that was started for this spec is known not to. */
+function isSurelyCurrent(workload: WorkloadView, view: SlotView): boolean {
+  return view.template === undefined ? workload.known.origin?.spec === view.spec : isCurrent(workload, view);
 }
