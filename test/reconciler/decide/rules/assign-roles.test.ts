@@ -249,6 +249,16 @@ const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
     { rules: { unwanted: NO_MEMORY } },
     'drains w1 (InsufficientMemory)',
   ],
+  'a crash counts while the model is missing, if the workload was started for this spec': [
+    { model: 'missing', workloads: [{ id: 'w1', started: true, phase: 'exited' }] },
+    { rules: { startable: false } },
+    'drains w1 (Crashed counts)',
+  ],
+  'and not if an earlier controller started it': [
+    { model: 'missing', workloads: [{ id: 'w1', phase: 'exited' }] },
+    { rules: { startable: false } },
+    'drains w1 (Crashed)',
+  ],
 };
 
 describe('the roles of workloads:', () => {
