@@ -41,6 +41,8 @@ interface Watched {
 export function createReferee(world: World, drainMs: number, rules: readonly Rule[] = RULES): Referee {
   const killed = new Set<WorkloadId>();
   const watched: Watched[] = [];
+  /** What a dead controller had started late, and the new one stops: a stop that fails is tried again for minutes. */
+  const strays = new Set<WorkloadId>();
   let changes: string[] = [];
   let restartedAt = 0;
 
@@ -51,7 +53,7 @@ export function createReferee(world: World, drainMs: number, rules: readonly Rul
     if (isForgiven()) return;
     const alive = new Map<SlotName, string[]>();
     for (const { id, slot, phase, revision, container } of world.runtime.list()) {
-      if (phase !== 'running' && !(phase === 'created' && world.cluster !== undefined)) continue;
+      if ((phase !== 'running' && !(phase === 'created' && world.cluster !== undefined)) || strays.has(id)) continue;
       const same = alive.get(slot) ?? [];
       alive.set(slot, same);
       const altered = container.argv?.includes('--altered') === true;
@@ -125,6 +127,7 @@ export function createReferee(world: World, drainMs: number, rules: readonly Rul
       });
     },
     planned({ actions }) {
+      for (const action of actions) if (action.name === 'stop' && isForgiven()) strays.add(action.args.workload);
       for (const action of actions.filter(changesWorld)) changes.push(`${action.name} of "${action.slot}" as ${action.because.message}`);
     },
     takeChanges() {
