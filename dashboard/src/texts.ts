@@ -152,6 +152,8 @@ export const T = {
   label: 'Label',
   scope: 'Scope',
   created: 'Created',
+  expires: 'Expires',
+  lastDay: 'Last day (optional)',
   lastUsed: 'Last used',
   never: 'Never',
   revoke: 'Revoke',

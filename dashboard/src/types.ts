@@ -43,6 +43,7 @@ export interface TokenEntry {
   readonly label: string;
   readonly scope: Scope;
   readonly created_at: string;
+  readonly expires_at: string | null;
   readonly last_used_at: string | null;
 }
 

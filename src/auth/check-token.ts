@@ -36,6 +36,8 @@ export interface TokenCheckDeps {
   readonly isReady?: () => boolean;
   /** Default: compares tokens of `store` with their hashes. */
   readonly verifier?: TokenVerifier;
+  /** Unix milliseconds. Default: the system's. */
+  readonly wallNow?: () => number;
 }
 
 export type CheckSettings = rules.ProxySettings & Pick<Settings, 'SVC_IDENTITY_ROLES'>;
@@ -44,7 +46,7 @@ export const allowEveryone: Authorize = () => rules.ANYONE;
 
 export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps): Authorize {
   if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
-  const { store, onUse, isLocal = () => false, isReady = () => true } = deps;
+  const { store, onUse, isLocal = () => false, isReady = () => true, wallNow = Date.now } = deps;
   const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
@@ -52,6 +54,7 @@ export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps):
   function judge(access: Access, verdict: TokenVerdict): rules.AccessDecision {
     if (verdict === 'busy') return rules.BUSY;
     if (verdict === undefined) return rules.INVALID;
+    if (verdict.expiresAt !== undefined && verdict.expiresAt <= wallNow()) return rules.EXPIRED;
     onUse(verdict.id);
     return rules.decideScope(access, verdict);
   }
@@ -101,6 +104,8 @@ function createSecretMatcher(secret: string | undefined): (value: string | undef
 
 interface VerifiedToken extends rules.Caller {
   readonly id: string;
+  /** Unix milliseconds. Undefined: never. */
+  readonly expiresAt?: number | undefined;
 }
 
 /** `busy`: too many checks are pending. Undefined: the token is not valid. */
@@ -196,7 +201,12 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   };
 }
 
-const callerOf = (id: string, { label, scope }: TokenRow): VerifiedToken => ({ id, identity: label, scope });
+const callerOf = (id: string, { label, scope, expires_at: end }: TokenRow): VerifiedToken => ({
+  id,
+  identity: label,
+  scope,
+  expiresAt: end === undefined ? undefined : Date.parse(end),
+});
 
 function createCheckQueue(limits: typeof KNOWN) {
   const semaphore = createSemaphore(limits.running);

@@ -7,7 +7,8 @@ import { formatToken, ID_BYTES, SECRET_BYTES } from './decide/token-file-text.ts
 
 type Changed<T> = { readonly ok: true; readonly value: T } | Extract<TokenChange, { readonly ok: false }>;
 
-type Wanted = Readonly<{ label: string; scope: Scope; most?: number }>;
+/** `expiresAt`: ISO 8601. Default: never. */
+type Wanted = Readonly<{ label: string; scope: Scope; expiresAt?: string | undefined; most?: number }>;
 
 export type TokenManager = ReturnType<typeof createTokenManager>;
 
@@ -20,7 +21,7 @@ interface TokenManagerOptions extends Pick<TokenUse, 'lastUses'> {
 export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOptions) {
   return {
     /** `most`: so many tokens with this label stay, the newest ones. Default: all. `token` is not stored anywhere. */
-    async create({ label, scope, most = Number.POSITIVE_INFINITY }: Wanted) {
+    async create({ label, scope, expiresAt, most = Number.POSITIVE_INFINITY }: Wanted) {
       const { id, token, hash } = await createToken();
       const createdAt = new Date(wallNow()).toISOString();
       const changed = await store.change((tokens) => {
@@ -28,15 +29,19 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
           .filter(([, row]) => row.label === label)
           .toSorted(([, one], [, other]) => one.created_at.localeCompare(other.created_at));
         const surplus = new Set(same.slice(0, Math.max(0, same.length + 1 - most)).map(([other]) => other));
-        return new Map([...[...tokens].filter(([other]) => !surplus.has(other)), [id, { label, scope, created_at: createdAt, hash }]]);
+        const row = { label, scope, created_at: createdAt, ...(expiresAt === undefined ? {} : { expires_at: expiresAt }), hash };
+        return new Map([...[...tokens].filter(([other]) => !surplus.has(other)), [id, row]]);
       });
-      return changed.ok ? ({ ok: true, value: { id, label, scope, createdAt, token } } as const) : changed;
+      return changed.ok ? ({ ok: true, value: { id, label, scope, createdAt, expiresAt, token } } as const) : changed;
     },
     /** Sorted by the time of creation. `lastUsedAt`: Unix milliseconds, undefined if the token was never used. */
     list() {
       const uses = lastUses();
       return [...store.current()]
-        .map(([id, { label, scope, created_at: createdAt }]) => ({ id, label, scope, createdAt, lastUsedAt: uses.get(id) }))
+        .map(([id, { label, scope, created_at: createdAt, expires_at: expiresAt }]) => ({
+          ...{ id, label, scope, createdAt, expiresAt },
+          lastUsedAt: uses.get(id),
+        }))
         .toSorted((left, right) => left.createdAt.localeCompare(right.createdAt) || left.id.localeCompare(right.id));
     },
     /** False if there is no such token. */

@@ -79,6 +79,7 @@ const TOKEN_VERBS: readonly Verb[] = [
     options: [
       option('--label <name>', 'Name of the token in lists and logs', { required: true }),
       option('--scope <scope>', shared.SCOPES_HELP, { default: 'v1-only', choices: SCOPES }),
+      option('--expires <when>', 'Duration such as "30d", or a time such as "2027-01-31T12:00:00Z" (default: never)'),
       shared.OUTPUT,
       shared.SECRET,
     ],

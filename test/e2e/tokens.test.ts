@@ -88,6 +88,24 @@ describe('A service with authentication', () => {
     expect(await get('/api/slots', bearer(admin))).toBe(200);
   }, 120_000);
 
+  test('refuses a token from its end on, which svcctl and the API set', async () => {
+    const file = join(service.configDir, 'tokens.toml');
+    const { code, out } = await svcctl(['token', 'create', '--label', 'guest', '--scope', 'all', '--expires', '30d']);
+    const [token, id] = [out.trim(), /^svc_([0-9a-f]{8})/.exec(out)?.[1] ?? ''];
+    expect([code, await get('/api/slots', bearer(token))]).toEqual([0, 200]);
+    const end = /^expires_at = "(.*)"$/m.exec(await readFile(file, 'utf8'))?.[1] ?? '';
+    expect((Date.parse(end) - Date.now()) / 86_400_000).toBeCloseTo(30, 1);
+    expect((await svcctl(['token', 'list'])).out).toMatch(new RegExp(`^${id} .*${end}`, 'm'));
+    await writeFile(file, (await readFile(file, 'utf8')).replace(end, new Date(Date.now() - 1000).toISOString()));
+    const refused = await fetch(`${service.url}/api/slots`, { headers: bearer(token) });
+    expect([refused.status, await refused.json()]).toMatchObject([401, { error: { code: 'auth.expired' } }]);
+    for (const wrong of ['yesterday', '2001-01-01', '0s', '99999999d'])
+      expect(await svcctl(['token', 'create', '--label', 'x', '--expires', wrong])).toMatchObject({
+        code: 64,
+        err: expect.stringContaining(`Invalid end "${wrong}"`),
+      });
+  }, 60_000);
+
   test('believes the e-mail address of a proxy that proves itself, and nobody else', async () => {
     const email = { 'x-forwarded-email': 'anna' };
     expect(await get('/api/slots', email)).toBe(401);
@@ -155,7 +173,7 @@ describe('A service with authentication', () => {
     });
     expect(await svcctl(['get', 'slots', '--server', service.url], { SVC_TOKEN: token })).toMatchObject({ code: 0 });
     const listed = await svcctl(['token', 'list', '--server', service.url], { SVCCTL_TOKEN: token });
-    expect(listed.out).toMatch(/^ID +SCOPE +CREATED +LAST USED +LABEL\n/);
+    expect(listed.out).toMatch(/^ID +SCOPE +CREATED +EXPIRES +LAST USED +LABEL\n/);
     expect(listed.out).toContain('laptop');
     const secret = token.slice(token.indexOf('.') + 1);
     for (const text of [listed.out, service.output(), await readFile(join(service.configDir, 'tokens.toml'), 'utf8')])

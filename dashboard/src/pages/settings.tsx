@@ -100,6 +100,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
             <th>{T.label}</th>
             <th>{T.scope}</th>
             <th>{T.created}</th>
+            <th>{T.expires}</th>
             <th>{T.lastUsed}</th>
             <th>{T.actions}</th>
           </tr>
@@ -114,6 +115,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
                 <span class="tag">{token.scope}</span>
               </td>
               <td>{formatTime(token.created_at, now.peek())}</td>
+              <td>{token.expires_at === null ? T.never : formatTime(token.expires_at, now.peek())}</td>
               <td>{token.last_used_at === null ? T.never : formatTime(token.last_used_at, now.peek())}</td>
               <td>
                 <button type="button" aria-label={`${T.revoke} ${token.label}`} onClick={() => onRevoke(token)}>

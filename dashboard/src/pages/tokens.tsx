@@ -18,11 +18,13 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
   const { client } = useApp();
   const [label, setLabel] = useState('');
   const [scope, setScope] = useState<Scope>('v1-only');
+  /** As of the input: a local day, or nothing. */
+  const [lastDay, setLastDay] = useState('');
   const [failure, setFailure] = useState('');
   const create = (event: Event): void => {
     event.preventDefault();
     client
-      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope } })
+      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope, ...endOf(lastDay) } })
       .then(onCreated, (error: unknown) => setFailure(messageOf(error)));
   };
   return (
@@ -43,6 +45,10 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
             </label>
           ))}
         </fieldset>
+        <label>
+          {T.lastDay}
+          <input type="date" value={lastDay} onInput={(event) => setLastDay(event.currentTarget.value)} />
+        </label>
         {failure !== '' && <p role="alert">{failure}</p>}
         <footer>
           <button type="button" onClick={onClose}>
@@ -56,6 +62,10 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
     </Modal>
   );
 }
+
+/** The end of a local day. */
+const endOf = (day: string): { readonly expires_at?: string } =>
+  day === '' ? {} : { expires_at: new Date(`${day}T23:59:59.999`).toISOString() };
 
 /** Neither Escape nor a click on the backdrop closes this dialog: the token would be lost. */
 export function NewToken({ token, onClose }: { readonly token: CreatedToken; readonly onClose: () => void }): JSX.Element {

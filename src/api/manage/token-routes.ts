@@ -9,7 +9,16 @@ import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-rou
 const MEANINGS = SCOPES.map((scope) => `\`${scope}\`: ${SCOPE_MEANINGS[scope]}`).join('; ');
 const ScopeField = z.enum(SCOPES).describe(MEANINGS);
 const Label = TokenLabel.describe('A name for people; the identity of requests with this token');
-const facts = { id: z.string(), label: z.string(), scope: ScopeField, created_at: z.iso.datetime({ offset: true }) };
+const Instant = z.iso.datetime({ offset: true });
+const facts = {
+  id: z.string(),
+  label: z.string(),
+  scope: ScopeField,
+  created_at: Instant,
+  expires_at: Instant.nullable().describe('From then on, requests with the token get 401 `auth.expired`. null: never'),
+};
+/** What the API and `svcctl` accept. */
+export const TokenEnd = Instant.refine((end) => Date.parse(end) > Date.now(), 'Use a time in the future');
 
 export const Created = z.object({
   ...facts,
@@ -37,27 +46,34 @@ function listRoute(tokens: TokenManager): DocumentedRoute {
   });
 }
 
-export function viewToken({ createdAt, lastUsedAt, ...token }: ReturnType<TokenManager['list']>[number]) {
+export function viewToken({ createdAt, expiresAt, lastUsedAt, ...token }: ReturnType<TokenManager['list']>[number]) {
   const usedAt = lastUsedAt === undefined ? null : new Date(lastUsedAt).toISOString();
-  return { ...token, created_at: createdAt, last_used_at: usedAt };
+  return { ...token, created_at: createdAt, expires_at: expiresAt ?? null, last_used_at: usedAt };
 }
 
 function createRoute(tokens: TokenManager): DocumentedRoute {
   return defineRoute('POST', '/api/auth/tokens', 'admin', {
     tag: 'auth',
     summary: 'Creates a token and returns it, once',
-    input: z.object({ body: z.strictObject({ label: Label, scope: ScopeField }) }),
+    input: z.object({
+      body: z.strictObject({
+        label: Label,
+        scope: ScopeField,
+        expires_at: TokenEnd.optional().describe('When the token ends. Default: never'),
+      }),
+    }),
     answers: { 200: json('The new token', Created) },
     errors: ['server.internal'],
     async handler({ body }) {
-      const created = await tokens.create(body);
+      const { expires_at: end, ...named } = body;
+      const created = await tokens.create({ ...named, expiresAt: end });
       if (!created.ok) throw new ApiError('server.internal', created.message);
-      const { id, label, scope, createdAt, token } = created.value;
+      const { id, label, scope, createdAt, expiresAt = null, token } = created.value;
       return {
         status: 200,
         // No cache on the way may keep it.
         headers: { 'cache-control': 'no-store' },
-        body: { id, label, scope, created_at: createdAt, token, warning: WARNING },
+        body: { id, label, scope, created_at: createdAt, expires_at: expiresAt, token, warning: WARNING },
       };
     },
   });

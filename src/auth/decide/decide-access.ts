@@ -10,7 +10,7 @@ export interface Caller {
   readonly scope: Scope;
 }
 
-type DenialCode = 'auth.required' | 'auth.invalid' | 'auth.scope' | 'auth.busy' | 'server.starting';
+type DenialCode = 'auth.required' | 'auth.invalid' | 'auth.expired' | 'auth.scope' | 'auth.busy' | 'server.starting';
 
 export type AccessDecision =
   /** The caller is not known where a route is open. */
@@ -27,6 +27,7 @@ export const ANYONE: AccessDecision = { ok: true, caller: { identity: 'anyone', 
 
 export const REQUIRED = denied('auth.required', 'The request has no credential: send a token as "Authorization: Bearer svc_…"');
 export const INVALID = denied('auth.invalid', 'The token is unknown, revoked or incomplete: use another one');
+export const EXPIRED = denied('auth.expired', 'The token has expired: ask an administrator for another one');
 export const AMBIGUOUS = denied('auth.invalid', 'The request has several tokens in "Authorization", "x-api-key" and "api-key": send one');
 export const BUSY = denied('auth.busy', 'Too many new tokens are being checked: try again in a moment');
 /** Not `INVALID`, which clients take for final. */

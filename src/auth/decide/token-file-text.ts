@@ -32,6 +32,8 @@ export interface TokenRow {
   readonly scope: (typeof SCOPES)[number];
   /** ISO 8601, UTC. */
   readonly created_at: string;
+  /** ISO 8601. Undefined: never. */
+  readonly expires_at?: string | undefined;
   /** Argon2id in its usual text form. */
   readonly hash: string;
 }
@@ -64,6 +66,7 @@ const Row = z.strictObject({
   label: TokenLabel,
   scope: z.enum(SCOPES),
   created_at: z.iso.datetime({ offset: true }),
+  expires_at: z.iso.datetime({ offset: true }).optional(),
   // Not a rule whose message repeats the value.
   hash: z.string().refine((text) => HASH.test(text), 'Copy the whole hash, which begins with "$argon2id$"'),
 });

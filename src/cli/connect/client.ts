@@ -111,6 +111,7 @@ async function parseAnswer<N extends AnswerName>(response: ServiceResponse, name
 const HINTS: Readonly<Record<string, string>> = {
   'auth.required': 'Set SVCCTL_TOKEN to an API token, or name a file with one in --token-file',
   'auth.invalid': 'The token was revoked or belongs to another service; use another one',
+  'auth.expired': 'Use another token; an administrator creates one with "svcctl token create"',
   'auth.scope': 'Use a token with scope "admin"',
   'request.cross_site': 'Check that no proxy adds headers of a web page, such as "Origin"',
   'slot.not_found': 'List the slots with "svcctl get slots"',

@@ -11,6 +11,7 @@ import type { SharedText, SharedTokenText } from '../../auth/shared-token-store.
 import { createSharedTokenStore } from '../../auth/shared-token-store.ts';
 import { createTokenStore, readTokenUse } from '../../auth/token-store.ts';
 import type { Scope } from '../../schema/words/access.ts';
+import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
 import type { Answer } from '../connect/api-answers.ts';
 import { givenToken, targetsCluster, type ServiceOptions } from '../connect/service-options.ts';
 import { configDirOf, readVersion, stateDirOf } from '../installation.ts';
@@ -25,19 +26,23 @@ export interface TokenSecretOptions extends ServiceOptions {
 export interface CreateOptions extends TokenSecretOptions, OutputOptions {
   readonly label: string;
   readonly scope: Scope;
+  readonly expires?: string;
 }
 
 const READ_TIMEOUT_MS = 15_000;
+/** The last instant that four digits of a year can name. */
+const FAR = Date.UTC(10_000, 0);
 const SECRET_HINT =
   'Get the rights to "get" and "patch" the Secret (--secret), or set SVCCTL_TOKEN to an admin token to use the service instead';
 /** Users may mean the tokens of another machine. */
 const HERE = 'Run this as the user of the service, or name a running service with --server';
 
 export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<void> {
-  const body = { label: options.label, scope: options.scope };
+  const end = options.expires === undefined ? undefined : endOf(options.expires, cli.now());
+  const body = { label: options.label, scope: options.scope, ...(end === undefined ? {} : { expires_at: end }) };
   const created = (await asksService(options, cli.env))
     ? await (await cli.connect(options)).request('POST', '/api/auth/tokens', 'createdToken', { body })
-    : await createItself(cli, options);
+    : await createItself(cli, options, end);
   const data = await dataText(options.output, created);
   if (data !== undefined) return cli.terminal.write(data);
   cli.terminal.note(`Store this token now: it is shown once and cannot be retrieved later (id ${created.id}, scope "${created.scope}")`);
@@ -72,6 +77,7 @@ const COLUMNS: readonly Column<Listed>[] = [
   { title: 'ID', cell: ({ id }) => cellText(id) },
   { title: 'SCOPE', cell: ({ scope }) => cellText(scope) },
   { title: 'CREATED', cell: ({ created_at: at }) => cellText(at) },
+  { title: 'EXPIRES', cell: ({ expires_at: at }) => (at === null ? 'never' : cellText(at)) },
   { title: 'LAST USED', cell: ({ last_used_at: at }) => cellText(at) },
   { title: 'LABEL', cell: ({ label }) => cellText(label) },
 ];
@@ -94,14 +100,21 @@ async function open(cli: Cli, options: TokenSecretOptions): Promise<{ readonly t
   return { tokens: createTokenManager({ store, lastUses: () => uses, wallNow: now }), hint: HERE };
 }
 
-async function createItself(cli: Cli, options: CreateOptions): Promise<Answer<'createdToken'>> {
+/** A duration from now, or a date. */
+function endOf(text: string, now: number): string {
+  const end = isDuration(text) ? now + parseDurationMs(text) : Date.parse(text);
+  if (end > now && end < FAR) return new Date(end).toISOString();
+  throw usageFailure(`Invalid end "${text}"`, 'Write a duration such as "30d", or a time in the future such as "2027-01-31T12:00:00Z"');
+}
+
+async function createItself(cli: Cli, options: CreateOptions, expiresAt: string | undefined): Promise<Answer<'createdToken'>> {
   const wanted = TokenLabel.safeParse(options.label);
   if (!wanted.success) throw usageFailure(wanted.error.issues[0]?.message ?? 'Invalid token label');
   const { tokens, hint } = await open(cli, options);
-  const created = await tokens.create({ label: wanted.data, scope: options.scope });
+  const created = await tokens.create({ label: wanted.data, scope: options.scope, expiresAt });
   if (!created.ok) throw new CliFailure(created.message, { hint });
-  const { createdAt, ...rest } = created.value;
-  return { ...rest, created_at: createdAt };
+  const { createdAt, expiresAt: expires = null, ...rest } = created.value;
+  return { ...rest, created_at: createdAt, expires_at: expires };
 }
 
 async function revokeItself(cli: Cli, options: TokenSecretOptions, id: string): Promise<void> {

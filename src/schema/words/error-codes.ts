@@ -33,6 +33,7 @@ export const ERROR_CODES = {
   'model.no_audio': error(400, 'The chat contains a recording, and the model takes none'),
   'auth.required': error(401, 'Authentication is enabled and the request has no credentials'),
   'auth.invalid': error(401, 'The bearer token matches no stored token'),
+  'auth.expired': error(401, 'The bearer token was valid until its `expires_at`'),
   'auth.scope': error(403, 'The credentials are valid, but their scope does not allow this request'),
   'request.cross_site': permanent(
     403,

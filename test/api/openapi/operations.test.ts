@@ -186,6 +186,7 @@ const MANAGE_CALLS: readonly Call[] = [
     { expect: 'server.internal', body: SPEC, prepare: () => void (world.slots.broken = 'The disk is full') },
     { expect: 'auth.required', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.required', message: 'Log in' })) },
     { expect: 'auth.invalid', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.invalid', message: 'Log in' })) },
+    { expect: 'auth.expired', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.expired', message: 'Late' })) },
     { expect: 'auth.busy', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.busy', message: 'Wait' })) },
     { expect: 'auth.scope', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.scope', message: 'Ask' })) },
   ),

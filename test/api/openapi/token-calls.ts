@@ -24,6 +24,9 @@ const FULL = 'Free space: the disk is full';
 
 export const TOKEN_CALLS: readonly TokenCall[] = [
   { operation: CREATE, expect: 200, body: WANTED },
+  { operation: CREATE, expect: 200, body: { ...WANTED, expires_at: '9999-12-31T00:00:00+01:00' } },
+  { operation: CREATE, expect: 'request.invalid', body: { ...WANTED, expires_at: '2001-01-01T00:00:00Z' } },
+  { operation: CREATE, expect: 'request.invalid', body: { ...WANTED, expires_at: 'tomorrow' } },
   { operation: CREATE, expect: 'request.invalid', body: { label: 'laptop' } },
   { operation: CREATE, expect: 'request.invalid', body: { label: 'laptop', scope: 'root' } },
   { operation: CREATE, expect: 'request.invalid', body: { label: ' ', scope: 'all' } },

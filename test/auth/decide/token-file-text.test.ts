@@ -33,6 +33,7 @@ describe('reading', () => {
     ['a missing hash', text().replace(/hash = .*\n/, ''), /"tokens\.1a2b3c4d\.hash"/],
     ['a hash of another kind', text().replace('$argon2id$', '$2b$'), /begins with "\$argon2id\$"/],
     ['an unknown key', text('secret = "x"\n'), /Unknown key "secret"/],
+    ['an end without a time', text('expires_at = "2027-01-31"\n'), /tokens\.toml:7:\d+: tokens\.1a2b3c4d\.expires_at: Write a time/],
     ['another table', text('[token]\n'), /tokens/],
     ['no TOML', '[tokens', /tokens\.toml:1:\d+: Invalid TOML/],
   ])('%s is refused with its place', (_, content, message) => expect(problems(content)).toMatch(message));
@@ -55,7 +56,7 @@ describe('writing', () => {
       text(),
       new Map([
         ['1a2b3c4d', row()],
-        ['00000001', row({ label: 'two "quotes"', scope: 'admin' })],
+        ['00000001', row({ label: 'two "quotes"', scope: 'admin', expires_at: '2027-01-31T12:00:00Z' })],
       ]),
     );
     expect(added).toContain('# mine\n[tokens.1a2b3c4d] # laptop\n');
@@ -63,7 +64,7 @@ describe('writing', () => {
       ok: true,
       tokens: new Map([
         ['1a2b3c4d', row()],
-        ['00000001', row({ label: 'two "quotes"', scope: 'admin' })],
+        ['00000001', row({ label: 'two "quotes"', scope: 'admin', expires_at: '2027-01-31T12:00:00Z' })],
       ]),
     });
     expect(writeTokenText(added ?? '', new Map([['1a2b3c4d', row()]]))).toContain('# laptop');
