@@ -15,10 +15,10 @@ type ProbeResponse = Awaited<ReturnType<ProbeIo['request']>>;
 
 export function createProbeIo(): ProbeIo {
   return {
-    async request({ host, port }, { method, path, body, contentType = 'application/json', timeoutMs, signal }) {
+    async request({ host, port }, { method, path, body, contentType = 'application/json', mostBytes = BODY_LIMIT_BYTES, timeoutMs, signal }) {
       const headers = body === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(body) };
       // Connections are not reused: one to an earlier process must not answer for the present one.
-      const exchange = begin({ host, port, method, path, headers, agent: false }, body);
+      const exchange = begin({ host, port, method, path, headers, agent: false }, body, mostBytes);
       let timedOut = false;
       const timer = setTimeout(() => {
         timedOut = true;
@@ -42,13 +42,14 @@ export function createProbeIo(): ProbeIo {
 function begin(
   options: RequestOptions,
   body: string | Uint8Array | undefined,
+  mostBytes: number,
 ): { readonly response: Promise<ProbeResponse>; readonly end: () => void } {
   const sent = request(options);
   const response = new Promise<ProbeResponse>((resolve, reject) => {
     sent.on('error', reject);
     sent.once('response', (answer) => {
       const status = answer.statusCode ?? 0;
-      readBeginning(answer, BODY_LIMIT_BYTES).then((bytes) => resolve({ status, body: bytes.toString('utf8') }), reject);
+      readBeginning(answer, mostBytes).then((bytes) => resolve({ status, body: bytes.toString('utf8') }), reject);
     });
   });
   sent.end(body);

@@ -5,9 +5,11 @@ import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } f
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions } from './provider-program.ts';
+import type { Endpoint, ProbeIo, ProbeResponse, ServerAbilities } from './provider-servers.ts';
 import type { Translate } from './translation.ts';
 
 export type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions };
+export type { Endpoint, ProbeIo, ProbeResponse };
 
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
 export type ModelContents = Readonly<Record<string, unknown>>;
@@ -119,34 +121,10 @@ export interface SlotContext {
   readonly options?: ProgramOptions;
 }
 
-export type Endpoint = { readonly host: string; readonly port: number };
-
-export interface ProbeResponse {
-  /** 0: no response. */
-  readonly status: number;
-  readonly body: string;
-  readonly error?: string;
-}
-
 export interface Voice {
   readonly id: string;
   /** BCP 47 tag, e.g. `en-us`. Undefined: unknown. */
   readonly language?: string | undefined;
-}
-
-export interface ProbeIo {
-  request(
-    endpoint: Endpoint,
-    options: {
-      readonly method: 'GET' | 'POST';
-      readonly path: string;
-      readonly body?: string | Uint8Array;
-      /** Default: JSON. */
-      readonly contentType?: string;
-      readonly timeoutMs: number;
-      readonly signal: AbortSignal;
-    },
-  ): Promise<ProbeResponse>;
 }
 
 export type AskHealth = (
@@ -158,6 +136,8 @@ export type AskHealth = (
 
 export type Health =
   | { readonly kind: 'passing' }
+  /** It was put to sleep, answers no request of its model, and can be woken. */
+  | { readonly kind: 'asleep'; readonly message: string }
   /** The server answers, its model does not: loading, or busy with other requests. */
   | { readonly kind: 'loading'; readonly message: string }
   /** Not even the cheapest request is answered: nothing listens, or the process is frozen. */
@@ -228,7 +208,7 @@ export interface OwnModels {
   parse(output: string): readonly OwnModel[] | undefined;
 }
 
-export interface Provider {
+export interface Provider extends ServerAbilities {
   readonly kind: ProviderKind;
   /** Set for a declared engine. */
   readonly engine?: EngineDefinition;

@@ -1,8 +1,8 @@
-/** Carries out one probe: asks every endpoint of a workload for its health. `decide/` decides what the result means. */
+/** Asks every endpoint of a workload: for its health, to sleep or wake, for its requests. `decide/` judges the results. */
 import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { pause } from '../platform/clock.ts';
-import type { ActionArgs } from './decide/facts/actions.ts';
+import type { Action, ActionArgs } from './decide/facts/actions.ts';
 import { isAmong } from './decide/facts/workload-history.ts';
 import { isHung } from './decide/rules/workload-faults.ts';
 import type { Clock, Runtime, Work } from './ports.ts';
@@ -32,7 +32,34 @@ export async function askServers(
   return { health: best ?? { kind: 'failing', message: 'The workload has no endpoint' }, failingEndpoints };
 }
 
-const BEST_FIRST = ['passing', 'loading', 'nonsense', 'failing', 'silent'] as const;
+export type SleepAction = Extract<Action, { name: 'sleep' | 'wake' }>;
+
+/** Returns what went wrong, as a clause. */
+export async function askSleep(
+  { providers, probeIo }: Pick<AskDeps, 'providers' | 'probeIo'>,
+  { name, args }: Pick<SleepAction, 'name' | 'args'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { sleep } = providers[args.spec.provider] ?? {};
+  const ask = name === 'sleep' ? sleep?.enter : sleep?.leave;
+  if (ask === undefined) return 'its engine does not say how any more';
+  const answers = await Promise.all(args.endpoints.map(async (endpoint) => await ask(endpoint, probeIo, args.withinMs, signal)));
+  return answers.find((problem) => problem !== undefined);
+}
+
+/** The requests of all endpoints. */
+export async function countRequests(
+  { providers, probeIo }: Pick<AskDeps, 'providers' | 'probeIo'>,
+  { spec, endpoints }: ActionArgs['countRequests'],
+  signal: AbortSignal,
+): Promise<{ readonly count: number; readonly problem: string | undefined }> {
+  const ask = providers[spec.provider]?.countRequests;
+  const answers = await Promise.all(endpoints.map(async (endpoint) => (await ask?.(endpoint, probeIo, signal)) ?? { count: 0 }));
+  const count = answers.reduce((sum, answer) => sum + ('count' in answer ? answer.count : 0), 0);
+  return { count, problem: answers.find((answer) => 'problem' in answer)?.problem };
+}
+
+const BEST_FIRST = ['passing', 'asleep', 'loading', 'nonsense', 'failing', 'silent'] as const;
 
 /** Reason of an abort; it is never read. Without one, each abort makes an error with a stack. */
 const ENDED = 'The probe has ended';

@@ -8,6 +8,7 @@ import { deriveHealth, worstOf } from '../gguf/decide/derive-health.ts';
 import { judgeSpeech, judgeTranscription } from '../speech/speech-server.ts';
 import type { AskHealth, Health, ProbeResponse } from '../provider.ts';
 import { requestedName, serverPath } from './decide/engine-command.ts';
+import { isAsleep } from './engine-sleep.ts';
 
 const ALIVE_TIMEOUT_MS = 3000;
 /** The first request may compile kernels. */
@@ -50,7 +51,7 @@ export function engineHealth(engine: EngineDefinition): { readonly health: AskHe
   const probed = CHEAPEST.filter((capability) => engine.serves.includes(capability));
   return {
     async health(...asked) {
-      const failed = await askAlive(engine.health, asked);
+      const failed = (await askAlive(engine.health, asked)) ?? (await askSleep(engine, asked));
       if (failed !== undefined || engine.health.contains !== undefined) return failed ?? PASSING;
       let last: Health = PASSING;
       for (const capability of probed) {
@@ -62,7 +63,7 @@ export function engineHealth(engine: EngineDefinition): { readonly health: AskHe
     },
     /** An engine serves more than each of its models: at least one capability must pass, and none may be broken. */
     async readiness(...asked) {
-      const failed = await askAlive(engine.health, asked);
+      const failed = (await askAlive(engine.health, asked)) ?? (await askSleep(engine, asked));
       if (failed !== undefined) return failed;
       const answers = await Promise.all(probed.map(async (capability) => await askModel(engine, capability, asked)));
       const served = answers.filter(({ isServed }) => isServed);
@@ -80,6 +81,11 @@ async function askAlive({ path, contains }: EngineDefinition['health'], [endpoin
     return failing(`The path "${path}" answers with a web page: set "health.path" of the engine to a path that reports its health`);
   if (contains === undefined || response.body.includes(contains)) return undefined;
   return failing(`The answer of "${path}" does not contain "${contains}", as "health.contains" of the engine says`);
+}
+
+async function askSleep({ sleep }: EngineDefinition, [endpoint, io, , signal]: Asked): Promise<Health | undefined> {
+  if (sleep === undefined || !(await isAsleep(sleep, endpoint, io, signal))) return undefined;
+  return { kind: 'asleep', message: 'The server sleeps' };
 }
 
 async function askModel(engine: EngineDefinition, capability: Capability, [endpoint, io, { spec }, signal]: Asked): Promise<Answer> {

@@ -10,6 +10,7 @@ import { begin, collect, formBody, nextBytes, open, write } from '../translation
 import type { Translate, TranslatableBody, UpstreamRequest } from '../translation.ts';
 import { acceptsModel, FORMAT_OF } from './engine-formats.ts';
 import { engineHealth } from './engine-health.ts';
+import { engineAbilities } from './engine-sleep.ts';
 import * as command from './decide/engine-command.ts';
 
 /** Chats contain images. */
@@ -38,6 +39,7 @@ export function engineProvider(engine: EngineDefinition): Provider {
     objection: (_name, spec) => command.engineObjection(engine, spec),
     capabilities: () => serves,
     ...engineHealth(engine),
+    ...engineAbilities(engine),
     infer: ({ capability, path: asked }, capabilities, slot) => {
       const to = capabilities.includes(capability) ? command.serverPath(engine, asked) : undefined;
       return to === undefined ? refusal(engine, asked) : planFor(engine, to, slot);

@@ -5,7 +5,7 @@ import type { Action } from './facts/actions.ts';
 import type { Case, Objection, Observed } from './facts/facts.ts';
 import { findPools, HOST, NO_BYTES, type MemoryPool, type PoolBytes } from './facts/memory-pools.ts';
 
-type Start = Extract<Action, { name: 'apply' }>;
+type Start = Extract<Action, { name: 'apply' | 'wake' }>;
 
 /** An objection for each start after which the workloads would need more memory than there is. */
 export function findOverdrafts(facts: Case): readonly Objection[] {
@@ -15,12 +15,15 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
   return poolsOf(facts).flatMap(({ id, budgetBytes = Number.POSITIVE_INFINITY }) => {
     const bytesOf = (memory: PoolBytes): number => memory[id] ?? 0;
     let bytes = heldBytes(facts, bytesOf);
-    for (const { action } of observed.running.values()) if (isStart(action)) bytes += bytesOf(action.args.origin.memory);
-    return starts.flatMap(({ slot: name, args }) => {
-      bytes += id === HOST ? Math.max(bytesOf(args.origin.memory), leastOf(name, facts)) : bytesOf(args.origin.memory);
+    for (const { action } of observed.running.values())
+      if (action.name === 'apply' && isStart(action)) bytes += bytesOf(action.args.origin.memory);
+    return starts.flatMap((start) => {
+      const { slot: name } = start;
+      const added = addedBytes(start, facts, bytesOf);
+      bytes += id === HOST && start.name === 'apply' ? Math.max(added, leastOf(name, facts)) : added;
       // Who asks for this takes the risk that both do not fit.
       const insists = desired.slots.get(name)?.spec.lifecycle.swap === 'blue-green' && (bySlot.get(name) ?? []).length > 0;
-      if (bytes <= budgetBytes || insists || bytesOf(args.origin.memory) === 0) return [];
+      if (bytes <= budgetBytes || insists || added <= 0) return [];
       const where = id === HOST ? '' : ` of "${id}"`;
       return [
         { slot: name, message: `Starts slot "${name}", after which ${bytes} bytes of a budget of ${budgetBytes}${where} are in use` },
@@ -29,7 +32,24 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
   });
 }
 
-const isStart = (action: Action): action is Start => action.name === 'apply' && action.args.updatesInPlace === undefined;
+const isStart = (action: Action): action is Start =>
+  action.name === 'wake' || (action.name === 'apply' && action.args.updatesInPlace === undefined);
+
+function addedBytes({ name, args }: Start, facts: Case, bytesOf: (memory: PoolBytes) => number): number {
+  if (name === 'apply') return bytesOf(args.origin.memory);
+  const { memory } = facts.observed.histories.get(args.workload)?.origin ?? {};
+  const workload = facts.byId.get(args.workload);
+  return memory === undefined || workload === undefined ? 0 : bytesOf(memory) - bytesOf(sleepingMemory(workload, memory, facts));
+}
+
+/** A server that sleeps may hold nothing on devices. */
+function sleepingMemory({ id, slot: name }: ObservedWorkload, memory: PoolBytes, { desired, observed, templateOf }: Case): PoolBytes {
+  const slot = desired.slots.get(name);
+  const isWoken = observed.running.get(`sleep:${id}`)?.action.name === 'wake';
+  if (slot === undefined || isWoken || observed.histories.get(id)?.probe?.status !== 'asleep') return memory;
+  const { asleepBytes } = templateOf(slot) ?? {};
+  return asleepBytes === undefined ? memory : { [HOST]: Math.max(memory[HOST] ?? 0, asleepBytes) };
+}
 
 function poolsOf({ desired }: Case): readonly MemoryPool[] {
   const unknown = { memoryTotalBytes: undefined, memoryAvailableBytes: undefined };
@@ -53,7 +73,8 @@ function canAllHaveMemory({ desired, bySlot, observed, templateOf }: Case): bool
     if (template === undefined) return false;
     const origins = (bySlot.get(name) ?? []).map(({ id }) => observed.histories.get(id)?.origin);
     // An edit may ask for less than the start that is under way.
-    for (const { action } of observed.running.values()) if (isStart(action) && action.slot === name) origins.push(action.args.origin);
+    for (const { action } of observed.running.values())
+      if (action.name === 'apply' && isStart(action) && action.slot === name) origins.push(action.args.origin);
     const held = origins.map((origin) => origin?.memory[HOST] ?? 0);
     const { host = 0, mapped = 0 } = observed.measured?.get(name)?.memory ?? {};
     if (slot.spec.enabled || held.length > 0) bytes += Math.max(template.memoryBytes ?? 0, host + mapped, ...held);
@@ -68,7 +89,7 @@ function heldBytes(facts: Case, bytesOf: (memory: PoolBytes) => number): number 
     const assumed = bytesOf({ [HOST]: leastOf(name, facts) });
     for (const workload of workloads) {
       const { memory } = facts.observed.histories.get(workload.id)?.origin ?? {};
-      if (workload.phase !== 'exited') bytes += memory === undefined ? assumed : bytesOf(memory);
+      if (workload.phase !== 'exited') bytes += memory === undefined ? assumed : bytesOf(sleepingMemory(workload, memory, facts));
     }
   }
   return bytes;

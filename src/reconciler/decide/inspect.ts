@@ -59,6 +59,10 @@ function inspectAction(action: Action, facts: Case): readonly string[] {
     }
     case 'stop':
       return inspectStop(action, facts);
+    case 'sleep':
+    case 'wake':
+      return inspectSleep(action, facts);
+    case 'countRequests':
     case 'probe':
     case 'noteCrash':
     case 'pullImage':
@@ -119,8 +123,34 @@ function inspectInPlaceUpdate(workload: Workload, id: WorkloadId, { observed, by
   return found;
 }
 
+/** Only a server without requests sleeps, of a slot that is idle; only one that sleeps, and that somebody needs, is woken. */
+function inspectSleep({ name, args, slot }: Extract<Action, { name: 'sleep' | 'wake' }>, facts: Case): readonly string[] {
+  const { observed, desired, plan } = facts;
+  const fact = facts.byId.get(args.workload);
+  if (fact?.phase !== 'running' || fact.slot !== slot)
+    return [`Puts "${args.workload}" to sleep or wakes it, which does not run for "${slot}"`];
+  const found: string[] = [];
+  const spec = desired.slots.get(slot)?.spec;
+  const isAsleep = observed.histories.get(args.workload)?.probe?.status === 'asleep';
+  const inFlight = observed.activity.get(args.workload)?.inFlight ?? 0;
+  if (spec === undefined || desired.providers[spec.provider]?.sleep === undefined)
+    found.push(`Slot "${slot}" has no server that can sleep`);
+  if (observed.running.has(`stop:${args.workload}`)) found.push(`Puts "${args.workload}" to sleep or wakes it while it is stopped`);
+  if (isAsleep !== (name === 'wake')) found.push(`Wakes "${args.workload}", which is awake, or puts it to sleep although it sleeps`);
+  if (name === 'sleep' && inFlight > 0) found.push(`Puts "${args.workload}" to sleep with ${inFlight} requests in flight`);
+  const isTarget = [...plan.decisions.values()].some(({ targets }) => targets.some(({ workload }) => workload === args.workload));
+  if (isTarget) found.push(`Puts "${args.workload}" to sleep or wakes it, which gets requests`);
+  const idleMs = facts.now - (observed.lastActive.get(slot) ?? Number.NEGATIVE_INFINITY);
+  const isNeeded = observed.warm?.has(slot) === true || (observed.demand.get(slot)?.waiting ?? 0) > 0;
+  if (name === 'sleep' && (isNeeded || idleMs < (spec?.lifecycle.idleTimeoutMs ?? 0)))
+    found.push(`Puts "${args.workload}" of slot "${slot}" to sleep, which is needed or not idle for long enough`);
+  return found;
+}
+
 /** So many probes in a row without any answer, and a server will not finish a request either. */
 const SILENT_AFTER = 3;
+/** As long as this, a count of requests says what is in flight now. */
+const COUNT_MS = 1000;
 
 function inspectStop({ args, slot }: Extract<Action, { name: 'stop' }>, facts: Case): readonly string[] {
   const { observed, desired, plan, now } = facts;
@@ -137,6 +167,9 @@ function inspectStop({ args, slot }: Extract<Action, { name: 'stop' }>, facts: C
   const { drainingSince: since, probe } = observed.histories.get(args.workload) ?? {};
   const silent = probe?.passed === true && probe.consecutiveSilences >= SILENT_AFTER;
   const inTime = workload.phase !== 'exited' && !silent && (since === undefined ? drainMs > 0 : now - since < drainMs);
+  const { count, at = 0 } = observed.histories.get(args.workload)?.counted ?? {};
+  if (count !== undefined && count > 0 && now - at < COUNT_MS && inTime && desired.slots.has(workload.slot) && probe?.status === 'passing')
+    found.push(`Stops "${args.workload}" with ${count} requests of other clients before its drain time is over`);
   if (inFlight > 0 && inTime) found.push(`Stops "${args.workload}" with ${inFlight} requests in flight before its drain time is over`);
   return found;
 }
@@ -186,6 +219,8 @@ function inspectDecision(decision: Decision, { observed, byId }: Case): readonly
       found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where it does not listen`);
     if (observed.histories.get(workload)?.probe?.passed !== true)
       found.push(`Sends requests of slot "${name}" to "${workload}", which has not passed a probe`);
+    if (observed.histories.get(workload)?.probe?.status === 'asleep')
+      found.push(`Sends requests of slot "${name}" to "${workload}", which sleeps`);
     if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is draining`);
   }
   return found;

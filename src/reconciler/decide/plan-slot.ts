@@ -11,7 +11,7 @@ import { isMemoryUnknown } from './facts/workload.ts';
 import { deriveConditions } from './outcome/conditions.ts';
 import { listFindings } from './outcome/list-findings.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
-import { roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
+import { fitsHeld, roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { assignRoles, type Roles } from './rules/assign-roles.ts';
 import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
 import { STABLE_MS } from './rules/backoff.ts';
@@ -19,12 +19,13 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
-import { abandonedAt } from './rules/wanted.ts';
+import { abandonedAt, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
 import { findNextStart } from './steps/plan-read-ahead.ts';
 import { NO_PULLS, planPulls, planStart } from './steps/plan-start.ts';
-import { planStops } from './steps/plan-stops.ts';
+import { planSleep } from './steps/plan-sleep.ts';
+import { NOTHING_DUE, planStops } from './steps/plan-stops.ts';
 
 export interface SlotPlan {
   readonly decision: Decision;
@@ -56,13 +57,16 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const wanted = unwanted === undefined;
   const warm = wanted && ahead !== undefined ? view.warm : undefined;
   const startable = gates.length === 0 && view.template !== undefined;
-  const roles = assignRoles(view, { unwanted, startable, ...roomFor(memory, allocation) });
+  const rests = { asleep: whyAsleep(view) !== undefined, fitsAwake: fitsHeld(memory.toWake, allocation) };
+  const roles = assignRoles(view, { unwanted, startable, ...rests, ...roomFor(memory, allocation) });
 
   const stops = planStops(view, roles);
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
   const start = roles.start ? planStart(view, allocation, { ...memory, warm }) : {};
   const updates = planInPlaceUpdates(view, roles, gates.length > 0);
-  const probes = planProbes(view, roles);
+  const sleep = planSleep(view, roles, memory.toWake);
+  // A server that falls asleep or wakes would not answer.
+  const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
 
   const gate = start.gate ?? gates[0];
@@ -72,13 +76,14 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
   const mayWait = verdict?.mayWait === true;
   const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
-  const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...wakesOf(view, wanted, gates, roles)];
+  const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
     ...stops.actions,
     ...pulls.actions,
     ...(start.action === undefined ? [] : [start.action]),
     ...updates.actions,
     ...probes.actions,
+    ...sleep.actions,
     ...notes,
   ];
   return {

@@ -1,4 +1,6 @@
 /** Histories of all workloads, a part of the tracker; `decide/facts/workload-history.ts` interprets observations. */
+import type { Endpoint } from '../../providers/provider.ts';
+import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { Origin } from '../decide/facts/actions.ts';
 import {
@@ -72,6 +74,17 @@ export function createWorkloadHistories() {
     stopBegun: (id: WorkloadId) => change(id, () => ({ expectedToGo: true })),
     stopFailed: (id: WorkloadId, message: string, now: number) =>
       change(id, ({ stops }) => ({ stops: { failures: (stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false })),
+    fellAsleep: (id: WorkloadId, endpoints: readonly Endpoint[], now: number) =>
+      change(id, ({ probe, sleeps }) => {
+        const health = { kind: 'asleep', message: 'The server sleeps' } as const;
+        const asleep = mergeProbe(probe, { health, endpoints, failingEndpoints: endpoints }, now);
+        return { probe: asleep, sleeps: { times: (sleeps?.times ?? 0) + 1, lastAt: now } };
+      }),
+    woken: (id: WorkloadId) => change(id, () => ({ sleeps: undefined })),
+    sleepFailed: (id: WorkloadId, fault: Finding, now: number) =>
+      change(id, ({ sleeps }) => ({ sleeps: { times: sleeps?.times ?? 0, lastAt: now, fault } })),
+    counted: (id: WorkloadId, counted: Omit<NonNullable<TrackedHistory['counted']>, 'at'>, now: number) =>
+      change(id, () => ({ counted: { ...counted, at: now } })),
     exitNoted: (id: WorkloadId, exitId: string) => change(id, () => ({ notedExit: exitId })),
     probed: (id: WorkloadId, result: ProbeResult, now: number) => change(id, ({ probe }) => ({ probe: mergeProbe(probe, result, now) })),
   };

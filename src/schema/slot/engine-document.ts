@@ -37,6 +37,10 @@ const ServerPath = z
   .string()
   .max(200)
   .regex(/^\/[!-~]*$/, 'Write a path that starts with "/", such as "/health"');
+const ServerCall = z
+  .string()
+  .max(210)
+  .regex(/^(?:GET|POST) \/[!-~]*$/, 'Write a method and a path, such as "POST /sleep"');
 const IMAGE = /^[a-z0-9][a-zA-Z0-9._:/-]*(?:@sha256:[0-9a-f]{64})?$/;
 const ImageOf = z.string().max(400).regex(IMAGE, 'Write the name of an image, with its digest: "NAME@sha256:…"');
 
@@ -95,6 +99,31 @@ export const EngineDocument = z
       })
       .prefault({})
       .describe('How much memory its servers need'),
+    sleep: optional(
+      'How an idle server is put to sleep instead of being stopped. Default: it is stopped',
+      z.strictObject({
+        enter: ServerCall.describe('Request that puts it to sleep'),
+        leave: ServerCall.describe('Request that wakes it, answered once it is awake'),
+        state: ServerCall.describe('Request whose answer is true while it sleeps, or an object in which the first true or false says so'),
+        memory: optional(
+          'Formula for the memory of the host that it needs while it sleeps; the memory of its devices is free then. Default: all stays counted',
+          z.string().min(1).max(MAX_FORMULA),
+        ),
+        backends: optional('Backends with which it can sleep. Default: all', z.array(z.enum(BACKENDS)).min(1).max(BACKENDS.length)),
+        args: z.array(PlainText.min(1).max(200)).max(20).default([]).describe('Arguments of a server that can sleep'),
+      }),
+    ),
+    drain: optional(
+      'How requests of clients other than the gateway are found, which end before the server is stopped. Default: they are not awaited',
+      z.strictObject({
+        inFlightMetric: z
+          .string()
+          .max(200)
+          .regex(/^[a-zA-Z_:][a-zA-Z0-9_:]*$/, 'Write the name of a metric, such as "vllm:num_requests_running"')
+          .describe('Gauge of the requests in flight'),
+        path: ServerPath.default('/metrics').describe('Path of its metrics, in the text format of Prometheus'),
+      }),
+    ),
     paths: z
       .partialRecord(z.enum(Object.values(ENGINE_PATHS).flat()), ServerPath)
       .default({})
@@ -138,8 +167,14 @@ export const EngineDocument = z
     if (engine.serves.every((capability) => capability === 'image') && engine.health.contains === undefined)
       refuse(['health'], 'Set "contains": drawing an image takes too long for a probe');
     const { estimate, fractionFlag } = engine.memory;
-    const inFormula = estimate === undefined ? undefined : problemInFormula(estimate);
-    if (inFormula !== undefined) refuse(['memory', 'estimate'], inFormula);
+    const refuseFormula = (path: readonly string[], formula: string | undefined): void => {
+      const problem = formula === undefined ? undefined : problemInFormula(formula);
+      if (problem !== undefined) refuse(path, problem);
+    };
+    refuseFormula(['memory', 'estimate'], estimate);
+    refuseFormula(['sleep', 'memory'], engine.sleep?.memory);
+    const foreign = engine.sleep?.backends?.find((backend) => !engine.backends.includes(backend));
+    if (foreign !== undefined) refuse(['sleep', 'backends'], `Add "${foreign}" to "backends", or remove it here`);
     if (estimate !== undefined && fractionFlag !== undefined) refuse(['memory'], 'Set "estimate" or "fraction_flag", not both');
   });
 

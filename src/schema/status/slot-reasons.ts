@@ -46,6 +46,13 @@ export const PROGRESS_REASONS = {
   ModelNotLookedUp: reason('The model store has not answered yet', 'Wait; if it lasts, check that the disk of the store responds'),
   ProgramNotAsked: reason('The program of the slot is asked for its flags before its first start', 'Wait; this takes seconds'),
   Fetching: reason('The pods of the slot download and verify the model', 'Wait'),
+  Sleeping: reason('The slot is idle, and its server sleeps instead of being stopped', 'Send a request: it wakes the server'),
+  Waking: reason('The server sleeps and is woken, because a request waits or a warm time has begun', 'Wait'),
+  Awake: reason('No server of the slot sleeps', 'Nothing'),
+  OtherClients: reason(
+    'Clients that do not come through the gateway have requests on the server, which end before it is stopped or put to sleep',
+    'Wait; `drain_timeout` limits how long a stop waits',
+  ),
   Starting: reason('The workload is being created', 'Wait'),
   Warming: reason('The server runs and loads its model; it does not answer yet', 'Wait; `start_timeout` limits how long this may take'),
   WarmScheduled: reason('The slot is loaded without a request, because `lifecycle.warm` says so', 'Nothing'),
@@ -181,6 +188,18 @@ export const PROBLEM_REASONS = {
     'Wait; if it happens again, read `svcctl slot logs <slot>`',
   ),
   ProbeFailing: reason('The server stopped answering and is replaced', 'Read `svcctl slot logs <slot>` if it happens again'),
+  SleepFailed: reason(
+    'The server could not be put to sleep, so it is stopped as one that cannot sleep',
+    'Read the message; correct or remove `sleep` of the engine if it happens each time',
+  ),
+  WakeFailed: reason(
+    'The server could not be woken, so it is stopped and started again',
+    'Read the message and `svcctl slot logs <slot>` if it happens again',
+  ),
+  MetricUnusable: reason(
+    'The server does not report its requests as `drain` of the engine says, so those of other clients are not awaited',
+    'Correct `in_flight_metric` or `path` of the engine',
+  ),
   Vanished: reason('The workload is gone, and the controller did not stop it; it is started again', 'Find out who removed it'),
   WorkloadAltered: stalling(
     'The workload was altered from outside; with `drift = "repair"` the controller restores it, later and later if it is altered again',

@@ -9,7 +9,7 @@ export type SlotState = (typeof SLOT_STATES)[number];
 export const ANSWERING_STATES: ReadonlySet<SlotState> = new Set(['ready', 'serving', 'idle']);
 
 /** Conditions of kstatus and our own. https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md */
-export const CONDITION_TYPES = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected'] as const;
+export const CONDITION_TYPES = ['Ready', 'UpToDate', 'Reconciling', 'Stalled', 'SpecValid', 'DriftDetected', 'Sleeping'] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
 /** What each condition means when it is true; for the documentation. */
@@ -20,6 +20,7 @@ export const CONDITION_MEANINGS = {
   Stalled: 'Somebody must act: the controller cannot make progress on its own',
   SpecValid: 'The text of the slot is valid',
   DriftDetected: 'The running workload was altered from outside',
+  Sleeping: 'The server sleeps, and a request wakes it; only of slots whose engine can sleep',
 } as const satisfies Record<ConditionType, string>;
 
 export interface Condition {

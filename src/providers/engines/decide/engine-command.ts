@@ -9,7 +9,9 @@ import type { MemoryDemand, SlotContext } from '../../provider.ts';
 /** The arguments of the slot come last, as they stand. */
 export function engineCommand(engine: EngineDefinition, slot: SlotContext): readonly [string, ...string[]] {
   const [program = '', ...words] = engine.command;
-  return [program, ...fillWords(words, valuesOf(engine, slot)), ...fractionArguments(engine, slot.spec), ...slot.spec.model.args];
+  const sleepArguments = canSleep(engine, slot.spec) ? (engine.sleep?.args ?? []) : [];
+  const filled = fillWords(words, valuesOf(engine, slot));
+  return [program, ...filled, ...fractionArguments(engine, slot.spec), ...sleepArguments, ...slot.spec.model.args];
 }
 
 /** A variable with a placeholder that is not set is left out. */
@@ -64,13 +66,24 @@ function fractionArguments({ memory: { fractionFlag } }: EngineDefinition, spec:
 
 /** Never less than the files of the model. Throws where a formula gives no size. */
 export function engineMemory({ memory: { estimate, fractionFlag } }: EngineDefinition, spec: SlotSpec, sizeBytes: number): MemoryDemand {
-  const { context = 0 } = spec.model;
-  const values = { weights: sizeBytes, context, gpus: Math.max(1, spec.resources.gpus ?? 1) };
-  const estimated = estimate === undefined ? sizeBytes : computeBytes(estimate, values);
+  const estimated = estimate === undefined ? sizeBytes : computeBytes(estimate, formulaValues(spec, sizeBytes));
   const reserved = fractionFlag === undefined ? 0 : (spec.resources.memoryBytes ?? 0);
   const bytes = Math.max(estimated, sizeBytes, reserved);
   return usesGpu(spec) ? { hostBytes: 0, deviceBytes: bytes } : { hostBytes: bytes, deviceBytes: 0 };
 }
+
+const formulaValues = ({ model, resources }: SlotSpec, sizeBytes: number) => ({
+  weights: sizeBytes,
+  context: model.context ?? 0,
+  gpus: Math.max(1, resources.gpus ?? 1),
+});
+
+export const canSleep = ({ sleep }: EngineDefinition, spec: SlotSpec): boolean =>
+  sleep !== undefined && (sleep.backends === undefined || sleep.backends.includes(spec.backend));
+
+/** Throws where the formula gives no size. */
+export const asleepBytes = (formula: string, spec: SlotSpec, sizeBytes: number): number =>
+  computeBytes(formula, formulaValues(spec, sizeBytes));
 
 /** Why a slot must not be served with its settings, and the fix. */
 export function engineObjection({ name, backends, memory: { fractionFlag } }: EngineDefinition, spec: SlotSpec): string | undefined {

@@ -25,6 +25,17 @@ export interface Origin {
 /** `usedAt`: when its last request ended, in monotonic milliseconds. */
 export type SavedServer = PromptServer & { readonly usedAt: number };
 
+/** A server to be asked, as it was started. */
+export interface AskedServer {
+  readonly slot: SlotName;
+  readonly workload: WorkloadId;
+  readonly endpoints: readonly Endpoint[];
+  readonly spec: SlotSpec;
+  readonly model: ModelFacts;
+}
+
+type Sleeper = AskedServer & { readonly withinMs: number };
+
 export interface ActionArgs {
   pullImage: { readonly image: ImageReference };
   pullModel: { readonly model: ModelId };
@@ -36,12 +47,13 @@ export interface ActionArgs {
     /** The workload to update in place; undefined: start a new one. `altered`: from outside, so this is a repair. */
     readonly updatesInPlace?: { readonly workload: WorkloadId; readonly altered: boolean };
   };
-  probe: {
-    readonly slot: SlotName;
-    readonly workload: WorkloadId;
-    readonly endpoints: readonly Endpoint[];
-    readonly spec: SlotSpec;
-    readonly model: ModelFacts;
+  /** Puts a server to sleep that gets no requests. */
+  sleep: Sleeper;
+  /** `memory`: what it takes in addition. */
+  wake: Sleeper & { readonly memory: PoolBytes };
+  /** Counts the requests of clients that the gateway does not know. */
+  countRequests: AskedServer;
+  probe: AskedServer & {
     /** How long to keep trying until it passes; 0: try once. */
     readonly patienceMs: number;
     /** Start of the wait for the first pass, in monotonic milliseconds; pauses between attempts grow with this age. */
@@ -87,7 +99,7 @@ export type Action = {
 }[ActionName];
 
 /** Whether only the leader may execute it. */
-export const changesWorld = ({ name }: Action): boolean => name !== 'probe' && name !== 'noteCrash';
+export const changesWorld = ({ name }: Action): boolean => name !== 'probe' && name !== 'noteCrash' && name !== 'countRequests';
 
 export type Pull = Extract<Action, { name: 'pullImage' | 'pullModel' }>;
 export const isPull = (action: Action): action is Pull => action.name === 'pullImage' || action.name === 'pullModel';
@@ -103,6 +115,11 @@ export function keyOfAction(action: Action): string {
       return `cancelPull:${action.args.key}`;
     case 'apply':
       return applyKey(action.args.workload.slot);
+    case 'sleep':
+    case 'wake':
+      return sleepKey(action.args.workload);
+    case 'countRequests':
+      return countKey(action.args.workload);
     case 'probe':
       return probeKey(action.args.workload);
     case 'noteCrash':
@@ -117,6 +134,8 @@ export function keyOfAction(action: Action): string {
 export const pullImageKey = (image: ImageReference): string => `pullImage:${image.reference}`;
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
+export const sleepKey = (workload: WorkloadId): string => `sleep:${workload}`;
+export const countKey = (workload: WorkloadId): string => `countRequests:${workload}`;
 export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
 export const applyKey = (slot: SlotName): string => `apply:${slot}`;
 export const stopKey = (workload: WorkloadId): string => `stop:${workload}`;

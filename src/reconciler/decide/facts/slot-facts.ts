@@ -10,7 +10,7 @@ import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
-import { applyKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, stopKey, type Action } from './actions.ts';
+import { applyKey, countKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, sleepKey, stopKey, type Action } from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
 import type { Circumstances, Gathered, ImageFacts } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
@@ -27,6 +27,9 @@ export interface WorkloadFacts {
   readonly stopUnderWay: boolean;
   readonly probeUnderWay: boolean;
   readonly crashNoteUnderWay: boolean;
+  /** `sleep` or `wake`, while its server is put to sleep or woken. */
+  readonly sleepUnderWay: Action['name'] | undefined;
+  readonly countUnderWay: boolean;
 }
 
 /** Inputs of a slot's view except the time. The same field by field and workload by workload means an equal view. */
@@ -133,6 +136,8 @@ export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathe
     stopUnderWay: phase === 'stopping' || running.has(stopKey(id)),
     probeUnderWay: running.has(probeKey(id)),
     crashNoteUnderWay: running.has(noteCrashKey(id)),
+    sleepUnderWay: running.get(sleepKey(id))?.action.name,
+    countUnderWay: running.has(countKey(id)),
   };
 }
 

@@ -1,5 +1,6 @@
 /** A controller's knowledge of a workload beyond its runtime's report, and how observations update it. Pure. */
 import type { Endpoint, Health } from '../../../providers/provider.ts';
+import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
 import { reuse } from '../../../schema/words/same-value.ts';
 import type { ObservedWorkload, RuntimeTraits, WorkloadExit } from '../../ports.ts';
@@ -21,11 +22,15 @@ export interface WorkloadHistory {
   readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
   /** The id of the last exit that was counted, where the runtime restarts workloads itself. */
   readonly notedExit: string | undefined;
+  /** Times that its server was put to sleep since it was woken for a request. `fault`: it could not be, or not woken. */
+  readonly sleeps?: { readonly times: number; readonly lastAt: number; readonly fault?: Finding } | undefined;
+  /** Requests that its server counted last. */
+  readonly counted?: { readonly count: number; readonly at: number; readonly problem?: string | undefined } | undefined;
 }
 
 export interface ProbeFact {
   readonly status: Health['kind'];
-  /** Start of `status`, in monotonic milliseconds; changes between the three failing values do not count. */
+  /** Start of `status`, in monotonic milliseconds; changes between the failing values do not count. */
   readonly since: number;
   readonly lastAt: number;
   readonly consecutiveFailures: number;
@@ -131,7 +136,7 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
 function afterRestart(before: TrackedHistory, seen: SeenWorkload, now: number): TrackedHistory {
   if (before.startedAt !== undefined && before.startedAt !== seen.startedAt) return newHistory(seen.slot, before.origin, now);
   const ended = seen.exitId !== undefined && seen.exitId !== before.exitId && !isOldExit(before, seen);
-  return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined } : before;
+  return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined, sleeps: undefined } : before;
 }
 
 /** It runs, and the exit predates this controller's knowledge or shows only because other replicas are gone. */
@@ -147,21 +152,25 @@ export interface ProbeResult {
   readonly failingEndpoints: readonly Endpoint[];
 }
 
+/** A server that sleeps could answer once, and can again. */
+export const isSound = (status: Health['kind'] | undefined): boolean => status === 'passing' || status === 'asleep';
+
 /** A workload that passed before and now says that it is loading is busy, which counts as no failure. */
 export function mergeProbe(before: ProbeFact | undefined, { health, endpoints, failingEndpoints }: ProbeResult, now: number): ProbeFact {
   const passing = health.kind === 'passing';
-  const same = before !== undefined && (before.status === 'passing') === passing;
+  const sound = isSound(health.kind);
+  const same = before !== undefined && (before.status === health.kind || !(sound || isSound(before.status)));
   const failures = before?.consecutiveFailures ?? 0;
-  const failed = !passing && health.kind !== 'loading';
+  const failed = !sound && health.kind !== 'loading';
   const passedBefore = before?.passedEndpoints ?? [];
   return {
     status: health.kind,
     since: same ? before.since : now,
     lastAt: now,
-    consecutiveFailures: passing ? 0 : failed ? failures + 1 : failures,
+    consecutiveFailures: sound ? 0 : failed ? failures + 1 : failures,
     consecutiveSilences: health.kind === 'silent' ? (before?.consecutiveSilences ?? 0) + 1 : 0,
     message: passing ? '' : health.message,
-    passed: passing || before?.passed === true,
+    passed: sound || before?.passed === true,
     failingEndpoints,
     passedEndpoints: endpoints.filter((each) => isAmong(each, passedBefore) || !isAmong(each, failingEndpoints)),
   };

@@ -29,6 +29,8 @@ export interface Template {
   readonly memory: MemoryDemand | undefined;
   /** Servers that leave a part to the CPU, for devices that are too small. Default: none. */
   readonly splits?: readonly MemorySplit[];
+  /** Of the host, while its server sleeps, which then holds none of a device. Default: it keeps what it has. */
+  readonly asleepBytes?: number | undefined;
   /** All of it. */
   readonly memoryBytes: number | undefined;
   readonly image: ImageReference | undefined;
@@ -107,6 +109,7 @@ export function makeTemplate({ name, spec, provider, model, image, options, trai
     byBuild: provider.help?.byBuild,
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
     splits: splits.map((split) => ({ ...split, demand: demandOf(split.demand, spec) ?? split.demand })),
+    asleepBytes: sizeBytes === undefined ? undefined : provider.sleep?.hostBytes?.(spec, sizeBytes),
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, model, memoryBytes) : undefined,

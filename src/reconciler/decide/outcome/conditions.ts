@@ -8,9 +8,11 @@ import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 import { isMemoryUnknown } from '../facts/workload.ts';
-import type { Roles } from '../rules/assign-roles.ts';
+import { isAsleep, type Roles } from '../rules/assign-roles.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
+import { ASLEEP } from '../rules/wanted.ts';
+import { WAKING } from '../steps/plan-sleep.ts';
 import { describeSilence, findShortage, findSilence, whySilent } from './list-findings.ts';
 
 interface ConditionFacts {
@@ -28,7 +30,7 @@ interface ConditionFacts {
 export function deriveConditions(facts: ConditionFacts): readonly ConditionInput[] {
   const basic = { ready: ready(facts), reconciling: reconciling(facts), stalled: stalled(facts) };
   const upToDate = deriveUpToDate(basic, facts);
-  return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts)];
+  return [basic.ready, upToDate, basic.reconciling, basic.stalled, specValid(facts.view), driftDetected(facts), ...sleeping(facts)];
 }
 
 /** The conditions while the runtime is unreachable: nothing is known about what runs. */
@@ -77,9 +79,10 @@ function condition(type: ConditionType, status: Condition['status'], { reason, m
 
 function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput {
   const { serving, starting, draining } = roles;
+  if (roles.sleeping !== undefined) return condition('Ready', 'True', ASLEEP);
   const silence = findSilence(serving);
   if (silence !== undefined) return condition('Ready', 'Unknown', silence);
-  const why = alteredStart(view, roles) ?? hindrance(starting) ?? gate;
+  const why = alteredStart(view, roles) ?? (isAsleep(starting) ? (roles.waitsFor ?? WAKING) : undefined) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
     const message = `The previous version still answers: ${why?.message ?? 'the new workload is being started'}`;
     return condition('Ready', 'True', { reason: 'PreviousServes', message });
@@ -91,6 +94,14 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   if (finding !== undefined) return condition('Ready', 'False', finding);
   const message = describeSilence((starting ?? roles.unprobed)?.known.probe);
   return condition('Ready', 'False', { reason: view.workloads.length === 0 ? 'Starting' : 'Warming', message });
+}
+
+/** Only of slots whose server can sleep. */
+function sleeping({ view, roles }: ConditionFacts): readonly ConditionInput[] {
+  if (view.circumstances.providers[view.spec.provider]?.sleep === undefined) return [];
+  if (view.workloads.some((workload) => isAsleep(workload)))
+    return [condition('Sleeping', 'True', roles.sleeping === undefined ? WAKING : ASLEEP)];
+  return [condition('Sleeping', 'False', { reason: 'Awake', message: 'No server of the slot sleeps' })];
 }
 
 /** A slot that is off also says what would keep it from being loaded. */

@@ -102,6 +102,12 @@ function verbPhrase(action: Action, tense?: Tense): string {
       return `${inTense('cancel', tense)} "${action.args.key}"`;
     case 'apply':
       return applyText(action.args, tense);
+    case 'sleep':
+      return `${tense === 'ing' ? 'putting' : 'put'} "${action.args.workload}" to sleep`;
+    case 'wake':
+      return `${tense === undefined ? 'wake' : tense === 'ing' ? 'waking' : 'woke'} "${action.args.workload}"`;
+    case 'countRequests':
+      return `${inTense('count', tense)} the requests of "${action.args.workload}"`;
     case 'probe':
       return `${inTense('probe', tense)} "${action.args.workload}"`;
     case 'noteCrash':
@@ -214,7 +220,7 @@ const WHY: Readonly<Record<MemoryGroup, { readonly yes: string; readonly no: str
   served: { yes: 'it has requests, and nobody waits for its memory', no: 'its turn has ended; it finishes its requests first' },
   idle: { yes: 'it is idle, and others give way before it', no: 'it is idle, and other slots are asked for' },
   warm: {
-    yes: 'it is loaded ahead of requests, and nobody else needs its memory',
+    yes: 'it has no requests, and nobody else needs its memory',
     no: 'it has no requests, and other slots have the memory',
   },
   unloaded: { yes: 'there is room for it', no: 'nobody asks for it' },

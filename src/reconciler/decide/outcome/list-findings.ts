@@ -6,13 +6,17 @@ import type { ProbeFact } from '../facts/workload-history.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered } from '../rules/repair.ts';
 import { describeExit } from '../rules/workload-faults.ts';
+import { ASLEEP } from '../rules/wanted.ts';
 import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
+import { WAKING } from '../steps/plan-sleep.ts';
 
 export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
   if (unwanted === undefined && gates.length === 0 && isAtRest(view, roles)) return NO_FINDINGS;
   const all = [
     unwanted,
+    roles.sleeping === undefined ? undefined : ASLEEP,
     ...roles.draining.map(({ because }) => because),
+    ...[...roles.draining.map(({ workload }) => workload), roles.sleeping].map(describeCount),
     ...gates,
     findSilence(roles.serving),
     outdated(view, roles),
@@ -26,10 +30,22 @@ export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | u
 
 const NO_FINDINGS: readonly Finding[] = [];
 
-function isAtRest(view: SlotView, { draining, starting, waitsFor, serving }: Roles): boolean {
-  if (draining.length > 0 || starting !== undefined || waitsFor !== undefined) return false;
+function isAtRest(view: SlotView, { draining, starting, sleeping, waitsFor, serving }: Roles): boolean {
+  if (draining.length > 0 || (starting ?? sleeping ?? waitsFor) !== undefined) return false;
   if (findShortage(serving, view) !== undefined || findSilence(serving) !== undefined) return false;
   return view.workloads.every(({ standing, behind }) => standing === 'current' && !behind);
+}
+
+/** What the server last counted, as far as it delays its stop or its sleep. */
+function describeCount(workload: WorkloadView | undefined): Finding | undefined {
+  const { count = 0, problem } = workload?.known.counted ?? {};
+  if (problem !== undefined)
+    return { reason: 'MetricUnusable', message: `Whether other clients use the server is not known, so they are not awaited: ${problem}` };
+  if (count === 0) return undefined;
+  return {
+    reason: 'OtherClients',
+    message: `The server has ${count} requests of other clients, which may end before it is stopped or put to sleep`,
+  };
 }
 
 function outdated({ template }: SlotView, { serving }: Roles): Finding | undefined {
@@ -71,6 +87,7 @@ export function findShortage(serving: WorkloadView | undefined, { spec }: SlotVi
 /** Why a workload that should answer does not. */
 export function whySilent({ fact, known }: WorkloadView): Finding {
   const { waitingReason, fetching, phase, endpoints, exit } = fact;
+  if (known.probe?.status === 'asleep') return WAKING;
   if (waitingReason !== undefined) return { reason: waitingReason.reason, message: waitingReason.message };
   if (fetching !== undefined) return { reason: 'Fetching', message: fetching };
   if (phase === 'created' && exit !== undefined) return describeExit(exit);

@@ -35,6 +35,8 @@ export interface SlotMemory {
   readonly claimed: PoolBytes;
   /** What its workloads hold. */
   readonly held: PoolBytes;
+  /** What its sleeping server would hold in addition if it were woken. */
+  readonly toWake: PoolBytes;
 }
 
 /** Everything that the plan of one pass has to hand out. `used`: as `findUsed` returned it. */
@@ -84,6 +86,7 @@ export function findUsed(desired: Desired, observed: Observed): Used {
 /** The allocation after the workloads that `actions` start have taken their ports and memory. */
 export function afterStarts(allocation: Allocation, actions: readonly Action[]): Allocation {
   return actions.reduce((before, action) => {
+    if (action.name === 'wake') return { ...before, started: addBytes(before.started, action.args.memory) };
     if (action.name !== 'apply' || action.args.updatesInPlace !== undefined) return before;
     const { workload, origin } = action.args;
     const takesPort = workload.cluster === undefined;
@@ -98,18 +101,25 @@ export function afterStarts(allocation: Allocation, actions: readonly Action[]):
 /** Whether one more workload of a slot has enough memory: now, and permanently beside the one that serves. */
 export function roomFor(
   { needed, claimed, held }: Pick<SlotMemory, 'needed' | 'claimed' | 'held'>,
-  { resources, started }: Allocation,
+  allocation: Allocation,
 ): { readonly fitsNow: boolean; readonly fitsBeside: boolean } {
-  const { pools, availableBytes } = resources;
-  const fits = (used: (id: PoolId) => number): boolean =>
-    pools.every(({ id, budgetBytes, othersBytes }) => {
-      const bytes = needed[id] ?? 0;
-      return budgetBytes === undefined || bytes === 0 || used(id) + (started[id] ?? 0) + bytes <= budgetBytes - othersBytes;
-    });
-  const fitsNow = fits((id) => resources.held[id] ?? 0);
+  const { resources } = allocation;
+  const { availableBytes } = resources;
+  const fitsNow = fitsHeld(needed, allocation);
   const available = availableBytes === undefined || (needed[HOST] ?? 0) <= availableBytes;
-  const fitsLater = fits((id) => (resources.admitted[id] ?? 0) - (claimed[id] ?? 0) + (held[id] ?? 0));
+  const fitsLater = fits(needed, allocation, (id) => (resources.admitted[id] ?? 0) - (claimed[id] ?? 0) + (held[id] ?? 0));
   return { fitsNow, fitsBeside: fitsNow && available && fitsLater };
+}
+
+/** Whether there is room for so much beside all that is held. */
+export const fitsHeld = (more: PoolBytes, allocation: Allocation): boolean =>
+  fits(more, allocation, (id) => allocation.resources.held[id] ?? 0);
+
+function fits(more: PoolBytes, { resources, started }: Allocation, used: (id: PoolId) => number): boolean {
+  return resources.pools.every(({ id, budgetBytes, othersBytes }) => {
+    const bytes = more[id] ?? 0;
+    return budgetBytes === undefined || bytes <= 0 || used(id) + (started[id] ?? 0) + bytes <= budgetBytes - othersBytes;
+  });
 }
 
 function nextFreePort({ portRange, takenPorts }: SharedResources, first: number): number | undefined {

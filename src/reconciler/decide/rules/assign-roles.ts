@@ -7,6 +7,7 @@
  *     only an old one exists            the new one starts beside it where both fit (blue-green);
  *                                       otherwise the old one drains first
  *     none exists                       a new one starts as soon as nothing prevents it
+ *     the slot is idle, and it can      the current one sleeps, and gets no requests
  *
  * A new workload that fails leaves the old one serving. Pure.
  */
@@ -30,6 +31,8 @@ export interface Roles {
   readonly starting: WorkloadView | undefined;
   /** Found, not started, and not the wanted workload: its first probe decides whether it serves until replaced. */
   readonly unprobed: WorkloadView | undefined;
+  /** Sleeps, or is to, and gets no requests. Default: none. */
+  readonly sleeping?: WorkloadView;
   readonly draining: readonly Draining[];
   /** A workload is to be started in this pass. */
   readonly start: boolean;
@@ -40,6 +43,10 @@ export interface Roles {
 export interface RoleRules {
   /** Why the slot should not run now; undefined where it should. */
   readonly unwanted: Finding | undefined;
+  /** The slot rests, and its server sleeps. */
+  readonly asleep: boolean;
+  /** There is memory for a server that is woken. */
+  readonly fitsAwake: boolean;
   /** No gate is shut, and there is a template. */
   readonly startable: boolean;
   /** There is memory for a new workload beside all that exist now. */
@@ -60,6 +67,10 @@ export function assignRoles(view: SlotView, rules: RoleRules): Roles {
     sound.filter((workload) => isCurrent(workload, view)),
     view,
   );
+  if (rules.asleep && current !== undefined && current.sleepUnderWay !== 'wake') {
+    const others = sound.filter((workload) => workload !== current).map((workload) => replace(workload, view));
+    return { ...NO_ROLES, sleeping: current, draining: [...faulty, ...others] };
+  }
   const old = pickBest(
     sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view)),
     view,
@@ -67,8 +78,12 @@ export function assignRoles(view: SlotView, rules: RoleRules): Roles {
   // The next pass knows what failed in this one; until then nothing new is started.
   const startable = rules.startable && faulty.every(({ failure }) => failure === undefined);
   const roles = current === undefined ? withoutCurrent(view, { ...rules, startable }, sound, old) : withCurrent(view, current, sound, old);
-  return { ...roles, draining: [...faulty, ...countOneRepair(roles.draining)] };
+  const waits = isAsleep(roles.starting) && roles.starting?.sleepUnderWay === undefined && !rules.fitsAwake;
+  const waitsFor = waits ? memoryNotFree : roles.waitsFor;
+  return { ...roles, waitsFor, draining: [...faulty, ...countOneRepair(roles.draining)] };
 }
+
+export const isAsleep = (workload: WorkloadView | undefined): boolean => workload?.known.probe?.status === 'asleep';
 
 /** However many workloads were altered, replacing them is one repair of the slot. */
 function countOneRepair(draining: readonly Draining[]): readonly Draining[] {

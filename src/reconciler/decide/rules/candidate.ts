@@ -2,6 +2,8 @@
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import {
+  addBytes,
+  HOST,
   mostBytes,
   NO_BYTES,
   poolsOfBackend,
@@ -15,13 +17,15 @@ import type { Gathered } from '../facts/gather.ts';
 import { slotFactsOf, type SlotFacts } from '../facts/slot-facts.ts';
 import { viewSlot, viewWithoutTemplate, type SlotView, type WorkloadView } from '../facts/view.ts';
 import type { DesiredSlot } from '../../ports.ts';
+import type { Template } from '../facts/workload.ts';
 import type { SlotMemory } from './allocator.ts';
 import { devicesGiven, placementVariables, splitOf } from '../facts/drift.ts';
 import { findGates, type Gate } from './gates.ts';
 import { chooseSplit, turnOf, placeMemory, type PlacementQuestion } from './memory-turns.ts';
 import { correctDemand } from '../facts/measured-memory.ts';
 import type { MemoryClaim } from './share-memory.ts';
-import { whyAhead, whyNotWanted } from './wanted.ts';
+import { isAsleep } from './assign-roles.ts';
+import { whyAhead, whyAsleep, whyNotWanted } from './wanted.ts';
 
 export interface Candidate {
   /** What it was made of, beside the time. */
@@ -37,6 +41,8 @@ export interface Candidate {
   readonly needs: PlacementQuestion;
   /** What its workloads hold. */
   readonly held: PoolBytes;
+  /** What its sleeping server would hold in addition if it were woken. */
+  readonly toWake: PoolBytes;
 }
 
 /** A provider that throws breaks its own slots only. */
@@ -60,7 +66,7 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
   const needs = needsOf(view, machine);
   const { demand } = needs;
   const estimate = estimateOf(view, needs);
-  const held = view.workloads.map((workload) => {
+  const awake = view.workloads.map((workload) => {
     const given = devicesGiven(workload.fact.container.env, machine, spec.backend);
     const counted = heldBytes(workload, needs, given, roomOnDevices(machine));
     // Only a server of this revision was measured.
@@ -68,10 +74,15 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
       estimate !== undefined && demand !== estimate && workload.fact.revision === template?.revision && workload.fact.phase !== 'exited';
     return isMeasured ? mostBytes(counted, placeAgain(needs, [counted])) : counted;
   });
+  const held = view.workloads.map((workload, index) =>
+    isAsleep(workload) && workload.sleepUnderWay !== 'wake' ? asleepMemory(awake[index] ?? NO_BYTES, template) : (awake[index] ?? NO_BYTES),
+  );
   const incumbent = view.workloads.some(({ alive }) => alive) || applying !== undefined;
   const willRun = notWanted === undefined && (incumbent || gates.every(({ kind }) => kind === 'waiting'));
   const claims = willRun && (template !== undefined || held.length > 0);
-  const present = [...held, ...(applying === undefined ? [] : [applying.args.origin.memory])];
+  const rests = notWanted === undefined && whyAsleep(view) !== undefined && template?.asleepBytes !== undefined;
+  const needed = rests ? awake.map((bytes) => asleepMemory(bytes, template)) : awake;
+  const present = [...needed, ...(applying === undefined ? [] : [applying.args.origin.memory])];
   return {
     view,
     machine,
@@ -80,9 +91,19 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
     ahead: whyAhead(view),
     needs,
     held: held.length === 0 ? NO_BYTES : sumBytes(held),
-    claim: claims ? makeClaim(view, { needs, present, incumbent }) : undefined,
+    toWake: held.every((bytes, index) => bytes === awake[index]) ? NO_BYTES : differenceOf(sumBytes(awake), sumBytes(held)),
+    claim: claims ? makeClaim(view, { needs, present, incumbent, rests }) : undefined,
   };
 }
+
+/** What a server holds while it sleeps, if it holds `awake` otherwise. */
+function asleepMemory(awake: PoolBytes, template: Template | undefined): PoolBytes {
+  if (template?.asleepBytes === undefined) return awake;
+  return { [HOST]: Math.max(awake[HOST] ?? 0, template.asleepBytes) };
+}
+
+const differenceOf = (all: PoolBytes, part: PoolBytes): PoolBytes =>
+  addBytes(all, Object.fromEntries(Object.entries(part).map(([id, bytes]) => [id, -bytes])));
 
 const NOTHING = { hostBytes: 0, deviceBytes: 0 };
 
@@ -107,7 +128,12 @@ const estimateOf = ({ template }: SlotView, { split }: PlacementQuestion) => spl
 
 function makeClaim(
   view: SlotView,
-  { needs, present, incumbent }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[]; readonly incumbent: boolean },
+  {
+    needs,
+    present,
+    incumbent,
+    rests,
+  }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[] } & Record<'incumbent' | 'rests', boolean>,
 ): MemoryClaim {
   const { spec, inFlight, waiting, waitingSince, lastActiveAt = 0, workloads, now } = view;
   const request = { busy: inFlight > 0 || waiting > 0, incumbent, waitingSince, lastActiveAt };
@@ -127,7 +153,7 @@ function makeClaim(
     }),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
     estimatedBytes: estimate === undefined || needs.demand === estimate ? undefined : estimate.hostBytes + estimate.deviceBytes,
-    held: present.length === 0 ? undefined : [...present, placeAgain(needs, present)].reduce(mostBytes),
+    held: present.length === 0 ? undefined : [...present, ...(rests ? [] : [placeAgain(needs, present)])].reduce(mostBytes),
     needs,
   };
 }
@@ -139,13 +165,13 @@ function placeAgain(needs: PlacementQuestion, present: readonly PoolBytes[]): Po
 }
 
 /** The memory of a slot, once it is known what it gets. */
-export function slotMemory({ view, machine, claim, needs, held }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
+export function slotMemory({ view, machine, claim, needs, held, toWake }: Candidate, verdict: MemoryVerdict | undefined): SlotMemory {
   const alone = chooseSplit(needs, roomOnDevices(machine));
   const needed =
     claim?.held === undefined ? (verdict?.placement ?? placeMemory(alone, roomOnDevices(machine))) : placeAgain(needs, [claim.held]);
   const { split } = claim === undefined || verdict === undefined ? alone : verdict;
   const variables = { ...placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {}), ...split?.env };
-  return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held };
+  return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held, toWake };
 }
 
 /** A server that was found running is taken to be where it would be placed on an idle machine. */

@@ -3,14 +3,14 @@ import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from './assign-roles.ts';
 
-type Subjects = Pick<Roles, 'serving' | 'starting' | 'draining'>;
+type Subjects = Pick<Roles, 'serving' | 'starting' | 'draining' | 'sleeping'>;
 
 export interface StateFacts {
   /** The workload that represents the slot. `draining`: it gets no new requests. An exited workload counts as none. */
   readonly workload: 'none' | 'created' | 'running' | 'draining';
   /** Its runtime is still fetching what it needs. */
   readonly fetching: boolean;
-  /** It is healthy, and requests can be sent to it. */
+  /** It is healthy, and requests can be sent to it, or will be once they have woken it. */
   readonly passing: boolean;
   /** It has requests in flight. */
   readonly inFlight: boolean;
@@ -50,9 +50,9 @@ export function stateFactsOf(view: SlotView, roles: Subjects): Omit<StateFacts, 
   return {
     workload: subject.fact.phase === 'created' ? 'created' : 'running',
     fetching: subject.fact.fetching !== undefined,
-    passing: roles.serving !== undefined,
+    passing: (roles.serving ?? roles.sleeping) !== undefined,
     inFlight: subject.inFlight > 0,
-    served: subject.used,
+    served: subject.used || roles.sleeping !== undefined,
   };
 }
 

@@ -1,6 +1,7 @@
 /** Whether a slot should run now. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView } from '../facts/view.ts';
+import { isSound } from '../facts/workload-history.ts';
 import type { DesiredSlot, ObservedWorkload, Traffic } from '../../ports.ts';
 import type { PublishedSlot } from '../facts/facts.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
@@ -14,7 +15,7 @@ const ABANDONED_MS = 10_000;
 
 /** Why the slot should not run now; undefined where it should. */
 export function whyNotWanted(view: SlotView): Finding | undefined {
-  return whyOff(view) ?? (view.warm === undefined ? whyAtRest(view) : undefined);
+  return whyOff(view) ?? (view.warm === undefined && whyAsleep(view) === undefined ? whyAtRest(view) : undefined);
 }
 
 const whyOff = (view: SlotView): Finding | undefined => notEnabled(view) ?? noReplicas(view);
@@ -23,9 +24,26 @@ const whyOff = (view: SlotView): Finding | undefined => notEnabled(view) ?? noRe
 const whyAtRest = (view: SlotView): Finding | undefined =>
   notAskedFor(view) ?? abandoned(view) ?? gaveWay(view) ?? notAskedSince(view) ?? idleTimedOut(view);
 
-/** Why the slot rests as soon as it is no longer loaded ahead of requests; undefined where it is not. */
+export const ASLEEP: Finding = { reason: 'Sleeping', message: 'The slot is idle, and its server sleeps; the next request wakes it' };
+
+/** Why the slot rests with a server that sleeps instead of being stopped; undefined where it does not. */
+export function whyAsleep(view: SlotView): Finding | undefined {
+  if (view.warm !== undefined || view.network === 'pods' || whyOff(view) !== undefined || isInUse(view)) return undefined;
+  const { sleep } = view.circumstances.providers[view.spec.provider] ?? {};
+  if (sleep?.appliesTo(view.spec) !== true) return undefined;
+  const sleeper = view.workloads.find(({ alive, standing, known, fact }) => {
+    const maySleep = alive && fact.phase === 'running' && fact.endpoints.length > 0 && standing === 'current';
+    return maySleep && isSound(known.probe?.status) && known.sleeps?.fault === undefined;
+  });
+  // What was found asleep stays so, though nobody knows since when the slot is idle.
+  const rests = sleeper !== undefined && (sleeper.known.probe?.status === 'asleep' || idleTimedOut(view) !== undefined);
+  return rests ? ASLEEP : undefined;
+}
+
+/** Why the slot rests unless nobody else needs its memory: loaded ahead of requests, or asleep. */
 export function whyAhead(view: SlotView): Finding | undefined {
-  return view.warm === undefined || whyOff(view) !== undefined ? undefined : whyAtRest(view);
+  if (view.warm === undefined) return whyAsleep(view);
+  return whyOff(view) === undefined ? whyAtRest(view) : undefined;
 }
 
 function notEnabled({ spec }: SlotView): Finding | undefined {

@@ -8,6 +8,7 @@
  *     or answers only "GET" and computes nothing
  *     it answered once, and its probes fail or its model       fault "probe", later if it has requests
  *     does not answer
+ *     it could not be put to sleep, or not be woken            fault "probe"
  *     its process ended, and the runtime restarts it           counted; given up after a crash loop
  *
  * Pure.
@@ -17,7 +18,7 @@ import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { Work, WorkloadExit } from '../../ports.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
-import { exitId } from '../facts/workload-history.ts';
+import { exitId, isSound } from '../facts/workload-history.ts';
 import { crashLooping, failedFinally } from './gates.ts';
 
 /** Failed probes in a row that make a workload unhealthy; without any answer, whether it has requests or not. */
@@ -31,12 +32,16 @@ const STUCK_PATIENCE_MS = 600_000;
 
 /** Why the workload must be stopped; undefined where it may stay. */
 export function findFault(workload: WorkloadView, view: SlotView): Fault | undefined {
-  return exited(workload) ?? answersNonsense(workload) ?? startTimedOut(workload, view) ?? probeFailing(workload, view);
+  return (
+    exited(workload) ?? answersNonsense(workload) ?? startTimedOut(workload, view) ?? sleepFailed(workload) ?? probeFailing(workload, view)
+  );
 }
 
-/** It has passed a probe and is not unhealthy since. It can take requests while it has an endpoint. */
+/** It has passed a probe, is awake, and is not unhealthy since. It can take requests while it has an endpoint. */
 export function isPassing(workload: WorkloadView, view: SlotView): boolean {
-  return workload.fact.phase === 'running' && workload.known.probe?.passed === true && findFault(workload, view) === undefined;
+  const { fact, known, sleepUnderWay } = workload;
+  if (fact.phase !== 'running' || known.probe?.passed !== true || known.probe.status === 'asleep') return false;
+  return sleepUnderWay === undefined && findFault(workload, view) === undefined;
 }
 
 /** It answered before and no longer does, however cheap the request: frozen or gone, as are its requests. */
@@ -106,11 +111,14 @@ function startTimedOut({ fact, known }: WorkloadView, { spec, now, leads }: Slot
   return { kind: 'start-timeout', reason: 'StartTimeout', message };
 }
 
+/** Nobody knows what such a server can still do. */
+const sleepFailed = ({ known: { sleeps } }: WorkloadView): Fault | undefined => sleeps?.fault && { kind: 'probe', ...sleeps.fault };
+
 /** Without an endpoint there is nothing to probe, so that silence means nothing. */
 function probeFailing(workload: WorkloadView, { now }: SlotView): Fault | undefined {
   const { fact, known, inFlight } = workload;
   const { probe } = known;
-  if (fact.endpoints.length === 0 || probe === undefined || !probe.passed || probe.status === 'passing') return undefined;
+  if (fact.endpoints.length === 0 || probe === undefined || !probe.passed || isSound(probe.status)) return undefined;
   const silentMs = now - probe.since;
   const busy = inFlight > 0;
   const dead = probe.consecutiveFailures >= UNHEALTHY_AFTER && (!busy || silentMs >= BUSY_PATIENCE_MS);

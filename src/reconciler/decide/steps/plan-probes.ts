@@ -1,11 +1,11 @@
 /** Which workloads are probed now, and when the next probes are due. Pure. */
 import type { Endpoint } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
-import { isAmong, type ProbeFact } from '../facts/workload-history.ts';
+import { isAmong, isSound, type ProbeFact } from '../facts/workload-history.ts';
 import { promptServer, savedServer } from '../facts/prompt-server.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Draining, Roles } from '../rules/assign-roles.ts';
-import { drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
+import { askedServer, drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActions } from './plan-stops.ts';
 
 /** The interval of the probes of a workload that passes. */
 const LIVENESS_MS = 10_000;
@@ -21,7 +21,7 @@ const LIVENESS_OF_PODS_MS = 60_000;
 const LIVENESS_SLACK_OF_PODS_MS = 20_000;
 
 export function planProbes(view: SlotView, roles: Roles): TimedActions {
-  const kept = [roles.serving, roles.starting, roles.unprobed].filter((workload) => workload !== undefined);
+  const kept = [roles.serving, roles.starting, roles.unprobed, roles.sleeping].filter((workload) => workload !== undefined);
   const draining = roles.draining.flatMap((each) => (each.workload.alive && isProbed(each, view) ? each.workload : []));
   return joinTimed([...kept, ...draining].map((workload) => planProbe(workload, view, workload === roles.unprobed)));
 }
@@ -40,24 +40,19 @@ export const warmingPauseMs = (ageMs: number): number => Math.min(Math.max(ageMs
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
   const { fact, known } = workload;
   const { probe } = known;
-  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay) return NOTHING_DUE;
+  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay || workload.sleepUnderWay !== undefined)
+    return NOTHING_DUE;
   const dueAt = nextProbeAt(workload, view);
-  const slack = probe?.status !== 'passing' ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
+  const slack =
+    probe === undefined || !isSound(probe.status) ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
   if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
-  // Where the model of a running workload is no longer in the store, only its name is known.
-  const present = view.model?.kind === 'present' ? view.model.facts : { id: view.spec.model.default, hostPath: '', sizeBytes: 0 };
-  const origin = known.origin ?? { spec: view.spec, model: present };
   // Only into a server that this controller has started: another one may have computed prompts since.
   const isFresh = known.origin !== undefined && probe?.passed !== true && workload.standing === 'current';
   const restores = isFresh && view.spec.lifecycle.keepPrompts ? promptServer(fact) : undefined;
   const saves = probe?.passed === true && workload.inFlight === 0 ? savedServer(fact, view) : undefined;
   const args = {
-    slot: view.slot.name,
-    workload: fact.id,
-    endpoints: fact.endpoints,
-    spec: origin.spec,
-    model: origin.model,
+    ...askedServer(workload, view),
     patienceMs,
     since: known.seenAt,
     passedEndpoints: probe?.passedEndpoints ?? [],
@@ -84,7 +79,7 @@ function isProbedByCluster({ failingEndpoints }: ProbeFact, { network }: SlotVie
 function nextProbeAt({ fact, known: { probe, seenAt } }: WorkloadView, view: SlotView): number {
   if (probe === undefined || isNew(fact.endpoints, probe)) return view.now;
   if (!probe.passed) return probe.lastAt + warmingPauseMs(probe.lastAt - seenAt);
-  if (probe.status !== 'passing') return probe.lastAt + DOUBT_MS;
+  if (!isSound(probe.status)) return probe.lastAt + DOUBT_MS;
   return probe.lastAt + (isProbedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
 }
 

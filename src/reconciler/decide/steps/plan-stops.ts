@@ -5,7 +5,7 @@
  * sent again. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { Action } from '../facts/actions.ts';
+import type { Action, AskedServer } from '../facts/actions.ts';
 import type { Gathered } from '../facts/gather.ts';
 import { workloadFactsOf } from '../facts/slot-facts.ts';
 import { viewOrphan, type SlotView, type WorkloadView } from '../facts/view.ts';
@@ -71,6 +71,29 @@ function isBeingChanged(workload: WorkloadView, view: SlotView): boolean {
 /** Memory that others need is not worth an answer that has begun. */
 export const drainsWithoutLimit = ({ reason }: Finding): boolean => reason === 'InsufficientMemory';
 
+/** How long a count holds. */
+const COUNT_MS = 1000;
+
+/** Counts the requests of clients that the gateway does not know, or waits for them; undefined where it need not. */
+export function awaitOthers(workload: WorkloadView, view: SlotView, because: Finding, everyMs = COUNT_MS): TimedActions | undefined {
+  const { fact, known, inFlight, countUnderWay } = workload;
+  const canCount = view.circumstances.providers[view.spec.provider]?.countRequests !== undefined;
+  if (!canCount || fact.phase !== 'running' || fact.endpoints.length === 0 || inFlight > 0 || known.probe?.status !== 'passing')
+    return undefined;
+  if (countUnderWay) return NOTHING_DUE;
+  const { count, at } = known.counted ?? { count: 0, at: Number.NEGATIVE_INFINITY };
+  const until = at + (count > 0 ? everyMs : COUNT_MS);
+  if (until > view.now) return count > 0 ? { actions: [], wakes: [until] } : undefined;
+  return { actions: [{ name: 'countRequests', slot: fact.slot, because, args: askedServer(workload, view) }], wakes: [] };
+}
+
+/** Where the model of a running workload is no longer in the store, only its name is known. */
+export function askedServer({ fact, known }: WorkloadView, { slot, spec, model }: SlotView): AskedServer {
+  const present = model?.kind === 'present' ? model.facts : { id: spec.model.default, hostPath: '', sizeBytes: 0 };
+  const origin = known.origin ?? { spec, model: present };
+  return { slot: slot.name, workload: fact.id, endpoints: fact.endpoints, spec: origin.spec, model: origin.model };
+}
+
 function planStop({ workload, because, failure }: Draining, drainMs: number, now: number, view?: SlotView): TimedActions {
   const { fact, known, inFlight } = workload;
   if (workload.stopUnderWay) return NOTHING_DUE;
@@ -81,6 +104,9 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   const retryAt = known.stops === undefined ? now : known.stops.lastAt + delayAfter(known.stops.failures);
   const at = Math.max(drainedAt, retryAt);
   if (at > now) return { actions: [], wakes: [at] };
+  const isLate = exited || silent || now - (known.drainingSince ?? now) >= drainMs;
+  const awaited = view === undefined || isLate ? undefined : awaitOthers(workload, view, because);
+  if (awaited !== undefined) return awaited;
   const hasExited = exited || (fact.phase === 'created' && fact.exit !== undefined);
   const graceMs = hasExited || silent ? SHORT_GRACE_MS : STOP_GRACE_MS;
   const abort = inFlight > 0 && !silent;

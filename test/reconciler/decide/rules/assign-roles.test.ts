@@ -8,7 +8,7 @@ import { plan } from '../../../../src/reconciler/decide/plan.ts';
 import { WorkloadId } from '../../../../src/schema/words/names.ts';
 import { factsOf, failed, NOW, PRIMARY, type Scene } from '../plan-fixture.ts';
 
-const FREE: RoleRules = { unwanted: undefined, startable: true, fitsNow: true, fitsBeside: true };
+const FREE: RoleRules = { unwanted: undefined, asleep: false, fitsAwake: true, startable: true, fitsNow: true, fitsBeside: true };
 const pods = { network: 'pods', images: false } as const;
 const old = { id: 'w0', revision: 'other', name: 'svc-slot-primary' } as const;
 const next = { id: 'w1', name: 'svc-slot-primary--next', port: 18_081 } as const;
