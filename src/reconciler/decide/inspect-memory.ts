@@ -122,7 +122,8 @@ function isWanted({ name, spec }: DesiredSlot, { observed, now, bySlot }: Case):
 function isCurrentAndPassing(workload: ObservedWorkload, slot: DesiredSlot, { desired, observed, templateOf }: Case): boolean {
   const { id, phase, endpoints, revision } = workload;
   if (phase !== 'running' || endpoints.length === 0 || observed.running.has(`stop:${id}`)) return false;
-  if (observed.histories.get(id)?.probe?.status !== 'passing') return false;
+  const { probe, sleeps } = observed.histories.get(id) ?? {};
+  if (probe?.status !== 'passing' || sleeps?.fault !== undefined) return false;
   const template = templateOf(slot);
   if (template === undefined || template.revision !== revision) return false;
   try {

@@ -24,12 +24,22 @@ export interface Deeds {
   readonly signalled: Set<WorkloadId>;
   /** Who asked for the stop of a workload. */
   readonly stops: Map<WorkloadId, Set<Journal>>;
+  /** Workloads whose server did not fall asleep or wake when it was told to. */
+  readonly sleepless: Set<WorkloadId>;
   /** By `host:port`. */
   readonly probes: Map<string, ProbeAnswer[]>;
 }
 
 export function createDeeds(): Deeds {
-  return { exits: new Map(), vanished: new Map(), altered: new Set(), signalled: new Set(), stops: new Map(), probes: new Map() };
+  return {
+    exits: new Map(),
+    vanished: new Map(),
+    altered: new Set(),
+    signalled: new Set(),
+    stops: new Map(),
+    sleepless: new Set(),
+    probes: new Map(),
+  };
 }
 
 export const endpointKey = ({ host, port }: Endpoint): string => `${host}:${port}`;

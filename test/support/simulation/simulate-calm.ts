@@ -82,7 +82,8 @@ function fulfilled(scene: Scene, name: string): boolean {
   const isWarm = slot.spec.lifecycle.warm.length > 0;
   const mayRest = !isWarm && (slot.spec.load === 'on-demand' || slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY);
   const rests = seen.status.state === 'offline' && workloads.length === 0 && seen.admission.kind === 'park';
-  return full || (mayRest && rests);
+  const sleeps = seen.status.conditions.some(({ type, reason }) => type === 'Sleeping' && reason === 'Sleeping');
+  return full || (mayRest && (rests || (sleeps && seen.status.state === 'idle' && workloads.length === 1)));
 }
 
 /** Whether each gateway sends requests to each of its pods. */

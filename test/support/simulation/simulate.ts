@@ -9,6 +9,7 @@ import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { isSameValue } from '../../../src/schema/words/same-value.ts';
 import { createDisturb } from './faults/disturbance.ts';
 import { createRandom, type Random } from './seeded-random.ts';
+import { createSleepers } from './simulate-sleep.ts';
 import { createAhead } from './simulate-ahead.ts';
 import { calm } from './simulate-calm.ts';
 import { chaos } from './simulate-chaos.ts';
@@ -30,7 +31,7 @@ import { judgeFollowers } from './rules/leaders.ts';
 import { RULES } from './rules/rules.ts';
 import { createReferee, violation, type Referee } from './world-referee.ts';
 import { stepWallClock } from './simulate-clock-steps.ts';
-import { createWorld, type WorldOptions } from './world.ts';
+import { createWorld, type World, type WorldOptions } from './world.ts';
 
 type Decide = NonNullable<LoopDeps['decide']>;
 
@@ -59,8 +60,14 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const ahead = createAhead(seed, SLOTS);
   const onKilled = (id: WorkloadId): void => referees.forEach((referee) => referee.killed(id));
-  const world = createWorld({
-    ...(pods ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) } : singleOptions(seed, random, faults, onKilled)),
+  const sleepers = createSleepers(seed, { world: () => world, isChaos: () => faults.chaos });
+  const base = pods
+    ? { ...clusterOptions(random, faults, onKilled), replicas: random.int(1, 3) }
+    : singleOptions(seed, random, faults, onKilled);
+  const world: World = createWorld({
+    ...base,
+    ...(sleepers.provider === undefined ? {} : { provider: { ...base.provider, ...sleepers.provider } }),
+    isAsleep: sleepers.isAsleep,
     ...(isHost(seed) ? machineOptions(seed, faults, onKilled) : {}),
     // Too little for anything, which must not matter to pods.
     ...(pods ? { host: { memoryTotalBytes: 800, memoryAvailableBytes: 500 } } : {}),

@@ -39,6 +39,8 @@ export interface WorldOptions {
   readonly recorded?: () => ReadonlyMap<SlotName, RecordedFailures>;
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
+  /** Whether a server sleeps, and takes no requests. Default: none does. */
+  readonly isAsleep?: (id: WorkloadId) => boolean;
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;
   /** What was learned of requests before the world began. Default: nothing. */

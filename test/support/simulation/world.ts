@@ -38,6 +38,8 @@ export interface World {
   /** As `restart`, but the controller gets no time to end. */
   crash(index?: number): Life;
   readonly deeds: Deeds;
+  /** Whether a server sleeps in truth, whatever controllers know. */
+  isAsleep(id: WorkloadId): boolean;
   /** Whether the runtime answers, apart from single calls that fail. */
   isReachable(): boolean;
   readonly memoryBudgetBytes: number | undefined;
@@ -168,6 +170,7 @@ export function createWorld(options: WorldOptions = {}): World {
       return beginAgain(index);
     },
     deeds,
+    isAsleep: (id) => options.isAsleep?.(id) === true,
     isReachable: () => options.behaviour?.unreachable?.() === undefined,
     memoryBudgetBytes: settings.SVC_MEMORY_BUDGET,
     edit(text, document) {

@@ -78,8 +78,9 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
       const { id, endpoints } = fact;
       const [endpoint] = endpoints;
       const probe = observed.histories.get(id)?.probe;
-      const busy = observed.running.has(`probe:${id}`) || observed.running.has(`stop:${id}`);
-      if (endpoint === undefined || probe === undefined || busy) continue;
+      const busy = [`probe:${id}`, `stop:${id}`, `sleep:${id}`].some((key) => observed.running.has(key));
+      // Known without a probe, and then judged by `sleep.ts`.
+      if (endpoint === undefined || probe === undefined || busy || probe.status === 'asleep') continue;
       const begunAt = Math.max(world.runtime.begunAt(fact) ?? 0, bornAt);
       const last = world.deeds.probes.get(endpointKey(endpoint))?.findLast(({ by, since }) => by === life.journal && since >= begunAt);
       if (last === undefined || last.at >= now) continue;

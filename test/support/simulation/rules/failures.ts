@@ -84,6 +84,8 @@ export const judgeFailures: Rule = ({ world, life, wrong }) => {
           !probesSince(seen, Math.max(beganAt, seen?.begunAt ?? 0)).passed
         );
       case 'probe':
+        if (attempt.failure.reason === 'SleepFailed' || attempt.failure.reason === 'WakeFailed')
+          return id !== undefined && (deeds.sleepless.has(id) || probesSince(seen, seen?.begunAt ?? 0).failed > 0);
         return observed.traits.network === 'pods' || probesSince(seen, seen?.begunAt ?? 0).failed >= UNHEALTHY_AFTER;
       case 'withdrawn':
         return id !== undefined && withdrawn.has(id) && !probesSince(seen, seen?.begunAt ?? 0).passed;

@@ -13,6 +13,7 @@ import { judgeRecords } from './records.ts';
 import { judgeRepairs } from './repairs.ts';
 import { judgeRepeats } from './repeats.ts';
 import { judgeRetries } from './retries.ts';
+import { judgeSleep } from './sleep.ts';
 import { judgeStarts } from './starts.ts';
 import { judgeStatuses } from './statuses.ts';
 import type { Rule } from './rule.ts';
@@ -31,6 +32,7 @@ export const RULES: readonly Rule[] = [
   judgeLogs,
   judgeHosts,
   judgeAhead,
+  judgeSleep,
 ];
 
 export interface Judges {
