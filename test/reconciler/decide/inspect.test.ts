@@ -191,6 +191,42 @@ describe('inspect()', () => {
     expect(wrong({ workloads: [{ id: 'w1', probe: 'loading' }] }, opened)).toContain('to "w1", which has not passed a probe');
   });
 
+  test('rejects a sleep of a server that is used, needed, asleep or gone, and a wake of one that is awake', () => {
+    const sleep = {
+      appliesTo: () => true,
+      enter: async () => undefined,
+      leave: async () => undefined,
+    };
+    const rested: Scene = {
+      abilities: { sleep },
+      slot: { lifecycle: { idleTimeout: '10s' } },
+      lastActive: 20_000,
+      workloads: [{ id: 'w1' }],
+    };
+    const asleep: Scene = { ...rested, waiting: 1, workloads: [{ id: 'w1', probe: 'asleep' }] };
+    const [put, wake] = [doing(rested), doing(asleep)];
+    expect([put, wake].map((actions) => actions.map(({ name }) => name))).toEqual([['sleep'], ['wake']]);
+    const parked = (made: Plan): Plan => ({ ...made, actions: put });
+    expect(wrong({ ...rested, workloads: [{ id: 'w1', inFlight: 2 }] }, parked)).toContain('to sleep with 2 requests in flight');
+    expect(wrong({ ...rested, lastActive: 9000 }, parked)).toContain('which is needed or not idle for long enough');
+    expect(wrong({ ...rested, lastActive: 9000 }, parked)).toContain('which gets requests');
+    expect(wrong({ ...rested, waiting: 1 }, parked)).toContain('which is needed or not idle for long enough');
+    expect(wrong({ ...rested, workloads: [{ id: 'w1', probe: 'asleep' }] }, parked)).toContain('although it sleeps');
+    expect(wrong({ ...rested, workloads: [] }, parked)).toContain('which does not run for "primary"');
+    expect(wrong({ ...rested, abilities: {} }, parked)).toContain('has no server that can sleep');
+    expect(wrong(rested, (made) => ({ ...made, actions: wake }))).toContain('Wakes "w1", which is awake');
+    const serving = planFor({ workloads: [{ id: 'w1' }] });
+    expect(wrong(asleep, (made) => ({ ...made, decisions: serving.decisions }))).toContain('to "w1", which sleeps');
+  });
+
+  test('rejects a stop while other clients use the server, in its drain time', () => {
+    const counted = { count: 3, at: NOW - 500 };
+    const off: Scene = { slot: { enabled: false }, workloads: [{ id: 'w1', counted }] };
+    expect(wrong(off, adding(stop('w1')))).toContain('with 3 requests of other clients before its drain time is over');
+    for (const more of [{ draining: 30_000 }, { counted: { count: 3, at: NOW - 1500 } }, { probe: 'silent' } as const])
+      expect(wrong({ ...off, workloads: [{ id: 'w1', counted, ...more }] }, (made) => made)).toBe('');
+  });
+
   test('rejects a target with an address that the workload does not have', () => {
     const elsewhere = (made: Plan): Plan => ({
       ...made,

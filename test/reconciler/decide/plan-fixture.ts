@@ -1,5 +1,5 @@
 /** Facts for one slot, described in a few words: everything that is not described is in order. */
-import type { Endpoint, ModelFacts, ProgramHelp, ProgramOptions, ProviderRegistry } from '../../../src/providers/provider.ts';
+import type { Endpoint, ModelFacts, ProgramHelp, ProgramOptions, Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import type { Attempt, Desired, Observed, Plan, Repairs } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { WorkloadHistory } from '../../../src/reconciler/decide/facts/workload-history.ts';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
@@ -31,6 +31,8 @@ export interface Scene {
   readonly refusal?: string;
   readonly image?: boolean;
   readonly program?: { readonly help: ProgramHelp; readonly options?: ProgramOptions | 'asking' };
+  /** What its servers can do besides. Default: nothing. */
+  readonly abilities?: Pick<Provider, 'sleep' | 'countRequests'>;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
@@ -56,7 +58,7 @@ export interface SceneWorkload {
   readonly phase?: ObservedWorkload['phase'];
   readonly exit?: ObservedWorkload['exit'];
   readonly notedExit?: string;
-  readonly probe?: 'passing' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
+  readonly probe?: 'passing' | 'asleep' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
   readonly used?: boolean;
   /** Milliseconds ago. */
@@ -70,6 +72,8 @@ export interface SceneWorkload {
   readonly name?: string;
   readonly fact?: Partial<ObservedWorkload>;
   readonly failingEndpoints?: readonly Endpoint[];
+  readonly sleeps?: WorkloadHistory['sleeps'];
+  readonly counted?: WorkloadHistory['counted'];
   /** This controller started it. */
   readonly started?: boolean;
   /** Default: all, once it has passed. */
@@ -86,7 +90,7 @@ export function factsOf(scene: Scene): {
   readonly template: Template;
 } {
   const traits = { ...TRAITS, ...scene.traits };
-  const provider = { ...FAKE_PROVIDER, ...scene.program, leastDeviceBytes: () => scene.leastDeviceBytes };
+  const provider = { ...FAKE_PROVIDER, ...scene.program, ...scene.abilities, leastDeviceBytes: () => scene.leastDeviceBytes };
   const providers = scene.without === 'provider' ? {} : { gguf: provider };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
@@ -223,6 +227,17 @@ function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHist
       passed: true,
       ...endpoints,
     },
+    asleep: {
+      status: 'asleep',
+      since,
+      lastAt: NOW - 1000,
+      consecutiveFailures: 0,
+      consecutiveSilences: 0,
+      message: 'The server sleeps',
+      passed: true,
+      failingEndpoints: all,
+      passedEndpoints: all,
+    },
     loading: {
       status: 'loading',
       since,
@@ -285,6 +300,8 @@ function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHist
     stops: undefined,
     updates: undefined,
     notedExit,
+    sleeps: scene.sleeps,
+    counted: scene.counted,
   };
 }
 

@@ -57,6 +57,36 @@ test.each<[string, Readonly<Record<string, string>>, string]>([
     'mine.toml:3:1: command: Pass "{host}" to the server: it may listen on other addresses than it should',
   ],
   [
+    'a sleep without a way to wake it',
+    { sleep: 'sleep = { enter = "POST /sleep", state = "GET /is_sleeping" }' },
+    'mine.toml:6:1: sleep.leave: Set "sleep.leave": it is required',
+  ],
+  [
+    'a sleep with another method',
+    { sleep: 'sleep = { enter = "PUT /sleep", leave = "POST /wake_up", state = "GET /is_sleeping" }' },
+    'mine.toml:6:11: sleep.enter: Write a method and a path, such as "POST /sleep", not "PUT /sleep"',
+  ],
+  [
+    'a sleep with a path of another host',
+    { sleep: 'sleep = { enter = "POST http://other/sleep", leave = "POST /wake_up", state = "GET /is_sleeping" }' },
+    'mine.toml:6:11: sleep.enter: Write a method and a path, such as "POST /sleep", not "POST http://other/sleep"',
+  ],
+  [
+    'a sleep whose memory divides by zero',
+    { sleep: 'sleep = { enter = "POST /s", leave = "POST /w", state = "GET /i", memory = "weights / 0" }' },
+    'mine.toml:6:67: sleep.memory: The formula "weights / 0" gives no size for weights = 1073741824, context = 0, gpus = 1: it divides by zero or is too large',
+  ],
+  [
+    'a sleep on a backend that the engine lacks',
+    { sleep: 'sleep = { enter = "POST /s", leave = "POST /w", state = "GET /i", backends = ["rocm"] }' },
+    'mine.toml:6:67: sleep.backends: Add "rocm" to "backends", or remove it here',
+  ],
+  [
+    'a metric with labels',
+    { drain: 'drain = { in_flight_metric = "running{model=\\"a\\"}" }' },
+    'mine.toml:6:11: drain.in_flight_metric: Write the name of a metric, such as "vllm:num_requests_running", not "running{model=\\"a\\"}"',
+  ],
+  [
     'a model that is not forwarded',
     { command: 'command = ["a", "{host}", "{port}"]' },
     'mine.toml:3:1: command: Pass "{model}" to the server: it would load another model',

@@ -71,7 +71,14 @@ describe('the workload that represents a slot', () => {
     const action = { name: 'stop', slot: PRIMARY, because: { reason: 'RoomNeeded', message: '' }, args } as const;
     const running = new Map([[`stop:${workload}`, { action, startedAt: NOW }]]);
     const view = viewSlot(slotFactsOf(slot, gather(desired, { ...observed, running }, NOW)), NOW);
-    const roles = assignRoles(view, { unwanted: undefined, asleep: false, fitsAwake: true, startable: true, fitsNow: true, fitsBeside: true });
+    const roles = assignRoles(view, {
+      unwanted: undefined,
+      asleep: false,
+      fitsAwake: true,
+      startable: true,
+      fitsNow: true,
+      fitsBeside: true,
+    });
     return stateFactsOf(view, roles).workload;
   };
 
