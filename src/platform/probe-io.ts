@@ -15,7 +15,10 @@ type ProbeResponse = Awaited<ReturnType<ProbeIo['request']>>;
 
 export function createProbeIo(): ProbeIo {
   return {
-    async request({ host, port }, { method, path, body, contentType = 'application/json', mostBytes = BODY_LIMIT_BYTES, timeoutMs, signal }) {
+    async request(
+      { host, port },
+      { method, path, body, contentType = 'application/json', mostBytes = BODY_LIMIT_BYTES, timeoutMs, signal },
+    ) {
       const headers = body === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(body) };
       // Connections are not reused: one to an earlier process must not answer for the present one.
       const exchange = begin({ host, port, method, path, headers, agent: false }, body, mostBytes);

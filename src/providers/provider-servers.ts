@@ -19,7 +19,7 @@ export interface ProbeIo {
       readonly body?: string | Uint8Array;
       /** Default: JSON. */
       readonly contentType?: string;
-      /** Of the answer. Default: 64 KiB. */
+      /** Limit of the answer. Default: 64 KiB. */
       readonly mostBytes?: number;
       readonly timeoutMs: number;
       readonly signal: AbortSignal;
@@ -34,7 +34,7 @@ type Ask = (endpoint: Endpoint, io: ProbeIo, timeoutMs: number, signal: AbortSig
 export interface ServerSleep {
   /** Whether the servers of a slot can sleep. Pure. */
   appliesTo(spec: SlotSpec): boolean;
-  /** Memory of the host that a sleeping server needs, if it holds none of a device. Default: what it has awake. Pure. */
+  /** Memory of the host that a sleeping server needs, if it holds none of a device. Default: as awake. Pure. */
   hostBytes?(spec: SlotSpec, sizeBytes: number): number;
   /** Succeeds only once the server sleeps. */
   readonly enter: Ask;

@@ -1,5 +1,6 @@
-/** Asks every endpoint of a workload: for its health, to sleep or wake, for its requests. `decide/` judges the results. */
+/** Asks every endpoint of a workload for its health, to sleep or wake, or for its requests. `decide/` judges that. */
 import type { Endpoint, Health, ProbeIo, Provider, ProviderRegistry } from '../providers/provider.ts';
+import type { Finding } from '../schema/words/failure.ts';
 import { messageOf } from '../platform/error-text.ts';
 import { pause } from '../platform/clock.ts';
 import type { Action, ActionArgs } from './decide/facts/actions.ts';
@@ -34,18 +35,33 @@ export async function askServers(
 
 export type SleepAction = Extract<Action, { name: 'sleep' | 'wake' }>;
 
-/** Returns what went wrong, as a clause. */
+/** Returns what went wrong. A server that says that it is awake must also answer. */
 export async function askSleep(
-  { providers, probeIo }: Pick<AskDeps, 'providers' | 'probeIo'>,
+  { providers, probeIo, clock }: Omit<AskDeps, 'runtime'>,
   { name, args }: Pick<SleepAction, 'name' | 'args'>,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const { sleep } = providers[args.spec.provider] ?? {};
+): Promise<Finding | undefined> {
+  const { sleep, health } = providers[args.spec.provider] ?? {};
   const ask = name === 'sleep' ? sleep?.enter : sleep?.leave;
-  if (ask === undefined) return 'its engine does not say how any more';
-  const answers = await Promise.all(args.endpoints.map(async (endpoint) => await ask(endpoint, probeIo, args.withinMs, signal)));
-  return answers.find((problem) => problem !== undefined);
+  const until = clock.now() + args.withinMs;
+  const askOneToSleep = async (endpoint: Endpoint): Promise<string | undefined> => {
+    if (ask === undefined || health === undefined) return 'its engine does not say how any more';
+    const problem = await ask(endpoint, probeIo, args.withinMs, signal);
+    if (problem !== undefined || name === 'sleep') return problem;
+    for (;;) {
+      const found = await health(endpoint, probeIo, { name: args.slot, ...args }, signal);
+      if (found.kind === 'passing') return undefined;
+      if (signal.aborted || clock.now() + WAKE_PAUSE_MS >= until) return `it was woken and does not answer: ${found.message}`;
+      await pause(clock, WAKE_PAUSE_MS, signal);
+    }
+  };
+  const problem = (await Promise.all(args.endpoints.map(askOneToSleep))).find((each) => each !== undefined);
+  if (problem === undefined) return undefined;
+  if (name === 'sleep') return { reason: 'SleepFailed', message: `The server could not be put to sleep: ${problem}` };
+  return { reason: 'WakeFailed', message: `The server could not be woken: ${problem}` };
 }
+
+const WAKE_PAUSE_MS = 100;
 
 /** The requests of all endpoints. */
 export async function countRequests(

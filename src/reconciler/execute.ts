@@ -1,20 +1,11 @@
 /** Executes actions without making choices. The tracker records each result, where the next pass finds it. */
 import type { ProbeIo, ProviderRegistry } from '../providers/provider.ts';
-import { fail, type Failure, type Finding } from '../schema/words/failure.ts';
+import { fail, type Failure } from '../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import { isSound, type ProbeFact } from './decide/facts/workload-history.ts';
 import { PROMPTS, withoutPrompts } from './decide/facts/workload.ts';
-import {
-  changesWorld,
-  countKey,
-  keyOfAction,
-  probeKey,
-  sleepKey,
-  type Action,
-  type ActionArgs,
-  type Pull,
-} from './decide/facts/actions.ts';
+import { changesWorld, keyOfAction, probeKey, sleepKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, askSleep, countRequests, createProbeQueue, type ProbeQueue, type SleepAction } from './ask-servers.ts';
 import type { Deadline } from './observe.ts';
@@ -117,9 +108,10 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
     case 'wake':
       return await setSleep(deps, action, signal);
     case 'countRequests':
-      return await count(deps, action.args, signal);
+      deps.tracker.histories.counted(action.args.workload, await countRequests(deps, action.args, signal), deps.clock.now());
+      return DONE;
     case 'stop':
-      for (const key of [probeKey, sleepKey, countKey]) aborts.get(key(action.args.workload))?.abort();
+      for (const key of [probeKey, sleepKey]) aborts.get(key(action.args.workload))?.abort();
       return await stop(deps, action.args, signal);
     default:
       return action satisfies never;
@@ -198,41 +190,13 @@ function passesAsBefore(before: ProbeFact | undefined, after: ProbeFact | undefi
   return isSameValue(before.failingEndpoints, after.failingEndpoints) && isSameValue(before.passedEndpoints, after.passedEndpoints);
 }
 
-/** A server that says that it is awake must also answer. */
-async function setSleep(deps: OwnDeps, { name, args }: SleepAction, signal: AbortSignal): Promise<Outcome> {
-  const { traffic, tracker, clock } = deps;
-  const { workload, endpoints } = args;
+async function setSleep({ traffic, tracker, ...deps }: OwnDeps, { name, args }: SleepAction, signal: AbortSignal): Promise<Outcome> {
   // Requests have entered after they were counted.
-  if (name === 'sleep' && (await traffic.settle?.(workload)) === false) return NONE;
-  const until = clock.now() + args.withinMs;
-  let problem = await askSleep(deps, { name, args }, signal);
-  if (problem === undefined && name === 'wake') {
-    const since = clock.now();
-    await probe(deps, { ...args, patienceMs: until - since, since, passedEndpoints: endpoints, passed: true, asksModel: true }, signal);
-    const { status, message = '' } = tracker.histories.all.get(workload)?.probe ?? {};
-    if (status !== 'passing') problem = `it was woken and does not answer: ${message}`;
-  }
+  if (name === 'sleep' && (await traffic.settle?.(args.workload)) === false) return NONE;
+  const fault = await askSleep(deps, { name, args }, signal);
   if (signal.aborted) return NONE;
-  if (problem !== undefined) {
-    const fault: Finding = {
-      reason: SLEEP_FAULTS[name],
-      message: `The server could not be ${name === 'sleep' ? 'put to sleep' : 'woken'}: ${problem}`,
-    };
-    tracker.histories.sleepFailed(workload, fault, clock.now());
-    return { kind: 'failed', failure: { kind: 'retry', ...fault } };
-  }
-  if (name === 'sleep') tracker.histories.fellAsleep(workload, endpoints, clock.now());
-  else tracker.histories.woken(workload);
-  return DONE;
-}
-
-const SLEEP_FAULTS = { sleep: 'SleepFailed', wake: 'WakeFailed' } as const;
-
-async function count(deps: OwnDeps, args: ActionArgs['countRequests'], signal: AbortSignal): Promise<Outcome> {
-  const counted = await countRequests(deps, args, signal);
-  if (signal.aborted) return NONE;
-  deps.tracker.histories.counted(args.workload, counted, deps.clock.now());
-  return DONE;
+  tracker.histories.slept(args.workload, { name, endpoints: args.endpoints, fault }, deps.clock.now());
+  return fault === undefined ? DONE : { kind: 'failed', failure: { kind: 'retry', ...fault } };
 }
 
 async function noteCrash(
@@ -306,7 +270,8 @@ function broken({ tracker, clock }: ExecuteDeps, action: Action, error: unknown,
   const failure: Failure = { kind: 'retry', reason: 'InternalError', message: messageOf(error) };
   if (action.name === 'stop') tracker.histories.stopFailed(action.args.workload, failure.message, clock.now());
   if (action.name === 'apply') tracker.attempts.failed(action.slot, { kind: 'apply', failure }, clock.now());
-  if (action.name === 'sleep' || action.name === 'wake') tracker.histories.sleepFailed(action.args.workload, failure, clock.now());
+  if (action.name === 'sleep' || action.name === 'wake')
+    tracker.histories.slept(action.args.workload, { ...action, endpoints: [], fault: failure }, clock.now());
   if (action.name === 'countRequests') tracker.histories.counted(action.args.workload, { count: 0, problem: failure.message }, clock.now());
   return { kind: 'failed', failure };
 }

@@ -123,28 +123,25 @@ function inspectInPlaceUpdate(workload: Workload, id: WorkloadId, { observed, by
   return found;
 }
 
-/** Only a server without requests sleeps, of a slot that is idle; only one that sleeps, and that somebody needs, is woken. */
+/** Only a server without requests sleeps, of a slot that is idle; only one that sleeps is woken. */
 function inspectSleep({ name, args, slot }: Extract<Action, { name: 'sleep' | 'wake' }>, facts: Case): readonly string[] {
-  const { observed, desired, plan } = facts;
-  const fact = facts.byId.get(args.workload);
-  if (fact?.phase !== 'running' || fact.slot !== slot)
-    return [`Puts "${args.workload}" to sleep or wakes it, which does not run for "${slot}"`];
-  const found: string[] = [];
+  const { observed, desired, plan, now } = facts;
+  const { workload: id } = args;
   const spec = desired.slots.get(slot)?.spec;
-  const isAsleep = observed.histories.get(args.workload)?.probe?.status === 'asleep';
-  const inFlight = observed.activity.get(args.workload)?.inFlight ?? 0;
-  if (spec === undefined || desired.providers[spec.provider]?.sleep === undefined)
-    found.push(`Slot "${slot}" has no server that can sleep`);
-  if (observed.running.has(`stop:${args.workload}`)) found.push(`Puts "${args.workload}" to sleep or wakes it while it is stopped`);
-  if (isAsleep !== (name === 'wake')) found.push(`Wakes "${args.workload}", which is awake, or puts it to sleep although it sleeps`);
-  if (name === 'sleep' && inFlight > 0) found.push(`Puts "${args.workload}" to sleep with ${inFlight} requests in flight`);
-  const isTarget = [...plan.decisions.values()].some(({ targets }) => targets.some(({ workload }) => workload === args.workload));
-  if (isTarget) found.push(`Puts "${args.workload}" to sleep or wakes it, which gets requests`);
-  const idleMs = facts.now - (observed.lastActive.get(slot) ?? Number.NEGATIVE_INFINITY);
+  const fact = facts.byId.get(id);
+  const inFlight = observed.activity.get(id)?.inFlight ?? 0;
+  const isTarget = [...plan.decisions.values()].some(({ targets }) => targets.some(({ workload }) => workload === id));
   const isNeeded = observed.warm?.has(slot) === true || (observed.demand.get(slot)?.waiting ?? 0) > 0;
-  if (name === 'sleep' && (isNeeded || idleMs < (spec?.lifecycle.idleTimeoutMs ?? 0)))
-    found.push(`Puts "${args.workload}" of slot "${slot}" to sleep, which is needed or not idle for long enough`);
-  return found;
+  const idleMs = now - (observed.lastActive.get(slot) ?? Number.NEGATIVE_INFINITY);
+  const wrong: Readonly<Record<string, boolean>> = {
+    'which does not run for it': fact?.phase !== 'running' || fact.slot !== slot || observed.running.has(`stop:${id}`),
+    'which has no server that can sleep': spec === undefined || desired.providers[spec.provider]?.sleep === undefined,
+    'which is so already': (observed.histories.get(id)?.probe?.status === 'asleep') !== (name === 'wake'),
+    'which gets requests': isTarget,
+    'which has requests in flight': name === 'sleep' && inFlight > 0,
+    'which is needed': name === 'sleep' && (isNeeded || idleMs < (spec?.lifecycle.idleTimeoutMs ?? 0)),
+  };
+  return Object.entries(wrong).flatMap(([what, is]) => (is ? [`The action "${name}" on "${id}" of slot "${slot}", ${what}`] : []));
 }
 
 /** So many probes in a row without any answer, and a server will not finish a request either. */

@@ -18,6 +18,12 @@ export interface Vanished {
   readonly slot: SlotName;
 }
 
+interface Slept {
+  readonly name: 'sleep' | 'wake';
+  readonly endpoints: readonly Endpoint[];
+  readonly fault: Finding | undefined;
+}
+
 /** Returns a function that replaces parts of an entry, if there is one. */
 export function changerOf<Key, Entry extends object>(all: Map<Key, Entry>) {
   return (key: Key, part: (before: Entry) => Partial<Entry>): void => {
@@ -74,15 +80,15 @@ export function createWorkloadHistories() {
     stopBegun: (id: WorkloadId) => change(id, () => ({ expectedToGo: true })),
     stopFailed: (id: WorkloadId, message: string, now: number) =>
       change(id, ({ stops }) => ({ stops: { failures: (stops?.failures ?? 0) + 1, lastAt: now, message }, expectedToGo: false })),
-    fellAsleep: (id: WorkloadId, endpoints: readonly Endpoint[], now: number) =>
-      change(id, ({ probe, sleeps }) => {
-        const health = { kind: 'asleep', message: 'The server sleeps' } as const;
-        const asleep = mergeProbe(probe, { health, endpoints, failingEndpoints: endpoints }, now);
-        return { probe: asleep, sleeps: { times: (sleeps?.times ?? 0) + 1, lastAt: now } };
+    /** Its server was put to sleep or woken, or it failed to. */
+    slept: (id: WorkloadId, { name, endpoints, fault }: Slept, now: number) =>
+      change(id, ({ probe, sleeps: { times } = { times: 0 } }) => {
+        if (fault !== undefined) return { sleeps: { times, lastAt: now, fault } };
+        const asleep = name === 'sleep';
+        const health = asleep ? ({ kind: 'asleep', message: 'The server sleeps' } as const) : ({ kind: 'passing' } as const);
+        const known = mergeProbe(probe, { health, endpoints, failingEndpoints: asleep ? endpoints : [] }, now);
+        return { probe: known, sleeps: asleep ? { times: times + 1, lastAt: now } : undefined };
       }),
-    woken: (id: WorkloadId) => change(id, () => ({ sleeps: undefined })),
-    sleepFailed: (id: WorkloadId, fault: Finding, now: number) =>
-      change(id, ({ sleeps }) => ({ sleeps: { times: sleeps?.times ?? 0, lastAt: now, fault } })),
     counted: (id: WorkloadId, counted: Omit<NonNullable<TrackedHistory['counted']>, 'at'>, now: number) =>
       change(id, () => ({ counted: { ...counted, at: now } })),
     exitNoted: (id: WorkloadId, exitId: string) => change(id, () => ({ notedExit: exitId })),

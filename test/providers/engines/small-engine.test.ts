@@ -173,3 +173,18 @@ test('an engine that fetches its models gets the name, and the store is not aske
   await until('primary', 'Ready', 'True');
   expect(await (await chat()).json()).toMatchObject({ choices: [{ message: { content: 'Hello at any length' } }] });
 }, 120_000);
+
+test('sleeps while its slot is idle, says so, and answers the request that wakes it', async () => {
+  const sleep =
+    'sleep = { enter = "POST /nap", leave = "POST /wake", state = "GET /naps" }\ndrain = { in_flight_metric = "small:running" }\n';
+  await define({ flags: `safe_flags = ["--ctx"]\n${sleep}` });
+  await slot('[lifecycle]\nidle_timeout = "2s"\n');
+  await start();
+  await until('primary', 'Sleeping', 'True');
+  const { status } = await get('/api/slots/primary');
+  expect([status.state, status.restarts, 'endpoint' in status]).toEqual(['idle', 0, false]);
+  expect(await (await chat()).json()).toMatchObject({ choices: [{ message: { content: 'Hello at any length' } }] });
+  await until('primary', 'Sleeping', 'False');
+  await until('primary', 'Sleeping', 'True');
+  expect((await get('/api/slots/primary')).status.restarts).toBe(0);
+}, 120_000);

@@ -207,14 +207,18 @@ describe('inspect()', () => {
     const [put, wake] = [doing(rested), doing(asleep)];
     expect([put, wake].map((actions) => actions.map(({ name }) => name))).toEqual([['sleep'], ['wake']]);
     const parked = (made: Plan): Plan => ({ ...made, actions: put });
-    expect(wrong({ ...rested, workloads: [{ id: 'w1', inFlight: 2 }] }, parked)).toContain('to sleep with 2 requests in flight');
-    expect(wrong({ ...rested, lastActive: 9000 }, parked)).toContain('which is needed or not idle for long enough');
+    expect(wrong({ ...rested, workloads: [{ id: 'w1', inFlight: 2 }] }, parked)).toContain('which has requests in flight');
+    expect(wrong({ ...rested, lastActive: 9000 }, parked)).toContain('which is needed');
     expect(wrong({ ...rested, lastActive: 9000 }, parked)).toContain('which gets requests');
-    expect(wrong({ ...rested, waiting: 1 }, parked)).toContain('which is needed or not idle for long enough');
-    expect(wrong({ ...rested, workloads: [{ id: 'w1', probe: 'asleep' }] }, parked)).toContain('although it sleeps');
-    expect(wrong({ ...rested, workloads: [] }, parked)).toContain('which does not run for "primary"');
-    expect(wrong({ ...rested, abilities: {} }, parked)).toContain('has no server that can sleep');
-    expect(wrong(rested, (made) => ({ ...made, actions: wake }))).toContain('Wakes "w1", which is awake');
+    expect(wrong({ ...rested, waiting: 1 }, parked)).toContain('which is needed');
+    expect(wrong({ ...rested, workloads: [{ id: 'w1', probe: 'asleep' }] }, parked)).toContain(
+      'The action "sleep" on "w1" of slot "primary", which is so already',
+    );
+    expect(wrong({ ...rested, workloads: [] }, parked)).toContain('which does not run for it');
+    expect(wrong({ ...rested, abilities: {} }, parked)).toContain('which has no server that can sleep');
+    expect(wrong(rested, (made) => ({ ...made, actions: wake }))).toContain(
+      'The action "wake" on "w1" of slot "primary", which is so already',
+    );
     const serving = planFor({ workloads: [{ id: 'w1' }] });
     expect(wrong(asleep, (made) => ({ ...made, decisions: serving.decisions }))).toContain('to "w1", which sleeps');
   });

@@ -215,35 +215,15 @@ function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHist
   const { probe = 'passing', draining, seen = 60_000, failingEndpoints = [], fact, notedExit } = scene;
   const endpoints = { failingEndpoints, passedEndpoints: scene.passedEndpoints ?? all };
   const since = NOW - 5000;
+  const calm = { since, lastAt: NOW - 1000, consecutiveFailures: 0, consecutiveSilences: 0 };
   const facts = {
     none: undefined,
-    passing: {
-      status: 'passing',
-      since,
-      lastAt: NOW - 1000,
-      consecutiveFailures: 0,
-      consecutiveSilences: 0,
-      message: '',
-      passed: true,
-      ...endpoints,
-    },
-    asleep: {
-      status: 'asleep',
-      since,
-      lastAt: NOW - 1000,
-      consecutiveFailures: 0,
-      consecutiveSilences: 0,
-      message: 'The server sleeps',
-      passed: true,
-      failingEndpoints: all,
-      passedEndpoints: all,
-    },
+    passing: { ...calm, status: 'passing', message: '', passed: true, ...endpoints },
+    asleep: { ...calm, status: 'asleep', message: 'The server sleeps', passed: true, failingEndpoints: all, passedEndpoints: all },
     loading: {
+      ...calm,
       status: 'loading',
-      since,
       lastAt: NOW - 2,
-      consecutiveFailures: 0,
-      consecutiveSilences: 0,
       message: 'Loading',
       passed: false,
       failingEndpoints: all,

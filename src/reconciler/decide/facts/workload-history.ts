@@ -22,7 +22,7 @@ export interface WorkloadHistory {
   readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
   /** The id of the last exit that was counted, where the runtime restarts workloads itself. */
   readonly notedExit: string | undefined;
-  /** Times that its server was put to sleep since it was woken for a request. `fault`: it could not be, or not woken. */
+  /** How often its server was put to sleep since it was woken for a request. `fault`: it was not, or was not woken. */
   readonly sleeps?: { readonly times: number; readonly lastAt: number; readonly fault?: Finding } | undefined;
   /** Requests that its server counted last. */
   readonly counted?: { readonly count: number; readonly at: number; readonly problem?: string | undefined } | undefined;

@@ -29,7 +29,7 @@ export interface Template {
   readonly memory: MemoryDemand | undefined;
   /** Servers that leave a part to the CPU, for devices that are too small. Default: none. */
   readonly splits?: readonly MemorySplit[];
-  /** Of the host, while its server sleeps, which then holds none of a device. Default: it keeps what it has. */
+  /** Memory of the host while its server sleeps, which then holds none of a device. Default: as awake. */
   readonly asleepBytes?: number | undefined;
   /** All of it. */
   readonly memoryBytes: number | undefined;

@@ -19,16 +19,11 @@ export function targetsOf(serving: WorkloadView | undefined): readonly Target[] 
 }
 
 /** `stuck`: what prevents a start of a slot that should run, memory first. */
-export function admissionOf(
-  view: SlotView,
-  { starting, unprobed, sleeping }: Roles,
-  targets: readonly Target[],
-  stuck: Gate | undefined,
-): Admission {
+export function admissionOf(view: SlotView, roles: Roles, targets: readonly Target[], stuck: Gate | undefined): Admission {
   if (targets.length > 0) return { kind: 'open' };
   const refused = refuseForever(view);
   if (refused !== undefined) return refused;
-  const mayCome = starting !== undefined || unprobed !== undefined || sleeping !== undefined;
+  const mayCome = (roles.starting ?? roles.unprobed ?? roles.sleeping) !== undefined;
   if (stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome)) return refuseStalled(view.slot.name, stuck);
   if (stuck?.kind === 'waiting' && !mayCome && FETCHES.has(stuck.reason)) {
     return refuse('slot.loading', `Slot "${view.slot.name}" cannot load: ${hideHostText(stuck.message)}; it is tried again`);

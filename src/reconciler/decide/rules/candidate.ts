@@ -83,6 +83,7 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
   const rests = notWanted === undefined && whyAsleep(view) !== undefined && template?.asleepBytes !== undefined;
   const needed = rests ? awake.map((bytes) => asleepMemory(bytes, template)) : awake;
   const present = [...needed, ...(applying === undefined ? [] : [applying.args.origin.memory])];
+  const willHold = present.length === 0 ? undefined : [...present, ...(rests ? [] : [placeAgain(needs, present)])].reduce(mostBytes);
   return {
     view,
     machine,
@@ -92,7 +93,7 @@ function makeCandidate(view: SlotView, machine: Machine | undefined): Omit<Candi
     needs,
     held: held.length === 0 ? NO_BYTES : sumBytes(held),
     toWake: held.every((bytes, index) => bytes === awake[index]) ? NO_BYTES : differenceOf(sumBytes(awake), sumBytes(held)),
-    claim: claims ? makeClaim(view, { needs, present, incumbent, rests }) : undefined,
+    claim: claims ? makeClaim(view, { needs, held: willHold, incumbent }) : undefined,
   };
 }
 
@@ -126,15 +127,7 @@ function needsOf(view: SlotView, machine: Machine | undefined): PlacementQuestio
 
 const estimateOf = ({ template }: SlotView, { split }: PlacementQuestion) => split?.demand ?? template?.memory;
 
-function makeClaim(
-  view: SlotView,
-  {
-    needs,
-    present,
-    incumbent,
-    rests,
-  }: { readonly needs: PlacementQuestion; readonly present: readonly PoolBytes[] } & Record<'incumbent' | 'rests', boolean>,
-): MemoryClaim {
+function makeClaim(view: SlotView, { needs, held, incumbent }: Pick<MemoryClaim, 'needs' | 'held' | 'incumbent'>): MemoryClaim {
   const { spec, inFlight, waiting, waitingSince, lastActiveAt = 0, workloads, now } = view;
   const request = { busy: inFlight > 0 || waiting > 0, incumbent, waitingSince, lastActiveAt };
   const estimate = estimateOf(view, needs);
@@ -153,7 +146,7 @@ function makeClaim(
     }),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
     estimatedBytes: estimate === undefined || needs.demand === estimate ? undefined : estimate.hostBytes + estimate.deviceBytes,
-    held: present.length === 0 ? undefined : [...present, ...(rests ? [] : [placeAgain(needs, present)])].reduce(mostBytes),
+    held,
     needs,
   };
 }

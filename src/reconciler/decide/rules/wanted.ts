@@ -28,9 +28,9 @@ export const ASLEEP: Finding = { reason: 'Sleeping', message: 'The slot is idle,
 
 /** Why the slot rests with a server that sleeps instead of being stopped; undefined where it does not. */
 export function whyAsleep(view: SlotView): Finding | undefined {
-  if (view.warm !== undefined || view.network === 'pods' || whyOff(view) !== undefined || isInUse(view)) return undefined;
   const { sleep } = view.circumstances.providers[view.spec.provider] ?? {};
-  if (sleep?.appliesTo(view.spec) !== true) return undefined;
+  if (sleep?.appliesTo(view.spec) !== true || view.network === 'pods') return undefined;
+  if (view.warm !== undefined || whyOff(view) !== undefined || isInUse(view)) return undefined;
   const sleeper = view.workloads.find(({ alive, standing, known, fact }) => {
     const maySleep = alive && fact.phase === 'running' && fact.endpoints.length > 0 && standing === 'current';
     return maySleep && isSound(known.probe?.status) && known.sleeps?.fault === undefined;
