@@ -186,13 +186,15 @@ export interface PromptCache {
   /** Whether the server of this slot has prompts to keep, and its own settings do not say where. Pure. */
   appliesTo(name: SlotName, spec: SlotSpec, model: ModelFacts): boolean;
   /** Returns what tells builds apart, and the number of places; undefined if the server cannot say. */
-  identify(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<{ readonly build: string; readonly places: number } | undefined>;
+  identify(endpoint: Endpoint, io: ProbeIo, signal: AbortSignal): Promise<PromptIdentity | undefined>;
   /** `file`: a name in the directory. `problem` continues a sentence. */
   move(endpoint: Endpoint, io: ProbeIo, what: PromptMove, signal: AbortSignal): Promise<PromptMoved>;
 }
 
 type PromptMove = Pick<Parameters<ProbeIo['request']>[1], 'timeoutMs'> &
   Readonly<{ direction: 'save' | 'restore'; place: number; file: string }>;
+/** `problem`: why it does not answer. */
+type PromptIdentity = Readonly<{ build: string; places: number } | { problem: string }>;
 type PromptMoved = { readonly ok: true; readonly tokens: number } | { readonly ok: false; readonly problem: string };
 
 /** Model of a program or its toolbox image: named there, without a file in the store. */

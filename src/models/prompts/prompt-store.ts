@@ -56,6 +56,13 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
     if (await directory.sweep(slot)) interrupted.add(slot);
   }
 
+  /** Rejects if the server does not answer, so that a busy one is asked again when it stops. */
+  async function identify({ endpoint }: PromptServer, cache: PromptCache, signal: AbortSignal) {
+    const about = await cache.identify(endpoint, probeIo, signal);
+    if (about !== undefined && 'problem' in about) throw new Error(about.problem);
+    return about;
+  }
+
   /** Saves what a place holds, unless that is little. */
   async function saveOne(server: PromptServer, { cache, key, place, timeoutMs }: Place, signal: AbortSignal): Promise<Saved> {
     const file = `${key}-${place}${UNFINISHED}`;
@@ -81,7 +88,7 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
 
   async function save(server: PromptServer, cache: PromptCache, until: number, signal: AbortSignal): Promise<PromptReport | undefined> {
     const startedAt = performance.now();
-    const about = await cache.identify(server.endpoint, probeIo, signal);
+    const about = await identify(server, cache, signal);
     if (about === undefined) return undefined;
     const key = keyOf(server, about.build);
     const problems: string[] = [];
@@ -105,8 +112,8 @@ export function createPromptStore({ root, limitBytes, providers, probeIo, log, w
   async function restore(server: PromptServer, cache: PromptCache, until: number, signal: AbortSignal): Promise<PromptReport | undefined> {
     const startedAt = performance.now();
     const files = await list(server.slot);
+    const about = files.length === 0 ? undefined : await identify(server, cache, signal);
     const problems = interrupted.delete(server.slot) ? [INTERRUPTED] : [];
-    const about = files.length === 0 ? undefined : await cache.identify(server.endpoint, probeIo, signal);
     if (about === undefined) return reportOf('restore', [], problems, startedAt);
     const key = keyOf(server, about.build);
     const restored: number[] = [];

@@ -26,6 +26,7 @@ export const promptCache: PromptCache = {
     !spec.model.args.some((each) => FLAGS.test(each)),
   async identify(endpoint, io, signal) {
     const answer = await io.request(endpoint, { method: 'GET', path: '/props', timeoutMs: ASK_MS, signal });
+    if (answer.status === 0) return { problem: problemOf(answer) };
     const { data } = Props.safeParse(answer.status === 200 ? parseJson(answer.body) : undefined);
     return data && { build: data.build_info, places: data.total_slots };
   },

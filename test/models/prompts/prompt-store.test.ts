@@ -26,16 +26,26 @@ interface Faults {
   readonly places?: number;
   readonly tokens?: number;
   readonly build?: string;
+  /** How many times it does not say which build it is. */
+  readonly silences?: number;
   /** Replaces the answer. */
   readonly move?: (file: string, restores: boolean) => Promise<ProbeResponse | undefined> | ProbeResponse | undefined;
 }
 
 /** A server that writes and reads files as llama-server does. */
-function storeWith({ places = 2, tokens = 900, build = 'b11669', move = () => undefined }: Faults = {}, limitBytes = 100_000) {
+function storeWith(
+  { places = 2, tokens = 900, build = 'b11669', silences = 0, move = () => undefined }: Faults = {},
+  limitBytes = 100_000,
+) {
   const asked: string[] = [];
   const warnings: string[] = [];
+  let silent = silences;
   const request: ProbeIo['request'] = async (_endpoint, { path, body = '{}' }) => {
     asked.push(path);
+    if (path === '/props' && silent > 0) {
+      silent -= 1;
+      return { status: 0, body: '', error: 'No answer within 3000 ms' };
+    }
     if (path === '/props') return { status: 200, body: JSON.stringify({ build_info: build, total_slots: places }) };
     const restores = path.endsWith('restore');
     const { filename } = JSON.parse(String(body));
@@ -120,6 +130,19 @@ describe('kept prompts', () => {
     await new Promise((resolve) => setTimeout(resolve, 30));
     expect(await save(2, 20)).toBeUndefined();
     expect(await save(2, 0)).toMatchObject({ conversations: 0 });
+  });
+
+  test('are saved and restored at the next occasion where a busy server did not answer, and the reason is told', async () => {
+    const problems = (which: string) => [`not ${which}: the server does not answer: No answer within 3000 ms`];
+    const store = storeWith({ silences: 1 });
+    await store.prepare(slot);
+    const save = async (pauseMs: number) => await store.save(SERVER, { budgetMs: 1000, usedAt: 1, pauseMs }, signal);
+    expect(await save(60_000)).toMatchObject({ direction: 'save', tokens: 0, conversations: 0, problems: problems('saved') });
+    expect(await save(0)).toMatchObject({ conversations: 2, problems: [] });
+    const next = storeWith({ silences: 1 });
+    expect(await next.restore(SERVER, 1000, signal)).toMatchObject({ direction: 'restore', tokens: 0, problems: problems('restored') });
+    expect(await files()).toHaveLength(2);
+    expect(await next.restore(SERVER, 1000, signal)).toMatchObject({ conversations: 2, problems: [] });
   });
 
   test('of a few tokens are not kept', async () => {
