@@ -20,7 +20,8 @@ export interface LlamaServer {
   readonly url: string;
   /** Resident memory of the process: what it has allocated and used, and what it has mapped of its model. */
   residentBytes(): Promise<number>;
-  stop(): Promise<void>;
+  /** Resolves when it has ended. Default: SIGKILL. Containers are always removed. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 export interface WantedServer {
@@ -52,7 +53,7 @@ export async function startLlamaServer({ name, spec, model, directory, onLine }:
 
 interface Started {
   pid(): Promise<number>;
-  stop(): Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 function startProcess(
@@ -67,9 +68,9 @@ function startProcess(
   if (child.stderr !== null) createInterface(child.stderr).on('line', (line) => onLine?.(line));
   return {
     pid: () => Promise.resolve(child.pid ?? 0),
-    stop: async () => {
+    stop: async (signal = 'SIGKILL') => {
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL');
+      child.kill(signal);
       await ended;
     },
   };

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type { ResultGrid } from './decide/result.ts';
 import { fileOf, gigabytes, mediansOf, milliseconds, ROUNDS, STARTED, tokensFrom, withServer, type Wanted } from './swap-kinds.ts';
-import { ask } from './swap-server.ts';
+import { ask, dropPages } from './swap-server.ts';
 
 const run = promisify(execFile);
 
@@ -44,7 +44,7 @@ export async function measureLoads(directory: string, sizes: ReadonlyMap<string,
 
 async function load(directory: string, wanted: Wanted, cache: 'cold' | 'warm'): Promise<number[]> {
   const file = path.join(directory, fileOf(wanted.kind));
-  if (cache === 'cold') await run('dd', [`of=${file}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0', 'status=none']);
+  if (cache === 'cold') await dropPages(file);
   else await run('dd', [`if=${file}`, 'of=/dev/null', 'bs=4M', 'status=none']);
   const from = performance.now();
   const ends: number[] = [];
