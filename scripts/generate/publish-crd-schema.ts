@@ -118,6 +118,8 @@ function joinUnion(branches: readonly Json[]): readonly (readonly [string, unkno
 
 /** Joins a union of strings into one pattern, because API servers do not explain why an "anyOf" does not match. */
 function joinTexts(branches: readonly Json[]): readonly (readonly [string, unknown])[] {
+  // A short form and a table: only the service can look into it.
+  if (branches.some((branch) => branch['type'] === 'object')) return [['x-kubernetes-preserve-unknown-fields', true]];
   if (branches.some((branch) => branch['type'] !== 'string'))
     throw new Error('Use only strings in a union: a CRD cannot express other unions');
   const patterns = branches.flatMap((branch) =>

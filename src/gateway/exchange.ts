@@ -16,6 +16,7 @@
  * exchange holds.
  */
 import type { Member } from '../platform/dense-set.ts';
+import type { Provider } from '../providers/provider.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
@@ -128,7 +129,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     // A preset that is edited later does not change a request that waits.
     const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
-    const problem = found && givePreset(found, this.#scan, this.#requestBody, applyPreset);
+    const problem =
+      found && (refuseAdapter(found, path, providers[slot.spec.provider]) ?? givePreset(found, this.#scan, this.#requestBody, applyPreset));
     if (problem === 'incomplete') {
       this.#bodyReady = false;
       return this.#requestBody.whenWhole(() => this.onRoutable());
@@ -224,6 +226,21 @@ export class Exchange implements ActiveExchange, RequestEvents {
       tokens: this.#attempt?.usage(),
     });
   }
+}
+
+/** The server would answer without the adapter. */
+function refuseAdapter(
+  { name, preset }: FoundPreset,
+  { path }: InferencePath,
+  provider: Provider | undefined,
+): Parameters<Exchange['fail']> | undefined {
+  if (preset.isAdapter !== true || provider?.keys?.adapterPaths.has(path) === true) return undefined;
+  const paths = [...(provider?.keys?.adapterPaths ?? [])].map((each) => `"${each}"`).join(', ');
+  return [
+    'model.unsupported',
+    `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`,
+    'model',
+  ];
 }
 
 /** Returns the problem with a body that cannot get the preset. */

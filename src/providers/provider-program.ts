@@ -1,6 +1,9 @@
 /** The program of a provider: how it is found without containers, what it can compute with, and which flags it has. */
 import type { ProgramBackends } from '../schema/status/hardware.ts';
+import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { Result } from '../schema/words/failure.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import type { Sized } from './provider.ts';
 
 export interface ProgramHost {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -44,4 +47,14 @@ export interface ProgramHelp {
   objection(args: readonly string[], options: ProgramOptions): string | undefined;
   /** Words that `startCmd` adds or leaves out by `options`: no drift after an update of the program. */
   readonly byBuild: ReadonlySet<string>;
+}
+
+/** How servers are told the keys of a slot that become flags. Every function is pure. */
+export interface ExpressedKeys {
+  /** Why arguments of the slot contradict a key, or why this build cannot express one, and the fix. */
+  objection(spec: SlotSpec, options: ProgramOptions | undefined): string | undefined;
+  /** What they make of the server, as lines: `draft: model "a" proposes …`. */
+  describe(name: SlotName, spec: SlotSpec, model: Sized): readonly string[];
+  /** Paths whose requests can choose an adapter. */
+  readonly adapterPaths: ReadonlySet<string>;
 }

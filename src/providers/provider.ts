@@ -4,11 +4,11 @@ import type { EngineDefinition } from '../schema/slot/engine-document.ts';
 import type { ModelAbility, Backend, Capability, ChatAbilities, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
-import type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions } from './provider-program.ts';
+import type { ExpressedKeys, HostProgram, ProgramHelp, ProgramHost, ProgramOptions } from './provider-program.ts';
 import type { Endpoint, ProbeIo, ProbeResponse, ServerAbilities } from './provider-servers.ts';
 import type { Translate } from './translation.ts';
 
-export type { HostProgram, ProgramHelp, ProgramHost, ProgramOptions };
+export type { ExpressedKeys, HostProgram, ProgramHelp, ProgramHost, ProgramOptions };
 export type { Endpoint, ProbeIo, ProbeResponse };
 
 /** Contents of a model's files in terms of its provider: plain data, compared by value, read only by its provider. */
@@ -43,6 +43,8 @@ export interface ModelFacts {
   readonly version?: string | undefined;
   /** Set where pods of a cluster fetch the model: the pin that lists its files. */
   readonly pinnedBy?: PinReference | undefined;
+  /** Set where its server loads more models, such as adapters: with their paths in the workload. */
+  readonly companions?: readonly ModelFacts[];
 }
 
 export type Sized<Model extends Pick<ModelFacts, 'sizeBytes'> = ModelFacts> = Model & { readonly sizeBytes: number };
@@ -53,10 +55,7 @@ export interface PinReference {
   readonly digest: string;
 }
 
-export interface StoreEntry {
-  readonly name: string;
-  readonly names?: readonly string[] | undefined;
-}
+export type StoreEntry = Readonly<{ name: string; names?: readonly string[] | undefined }>;
 
 /**
  * The files in the directory of a model or, if it is a file, those beside it; names are relative to that directory.
@@ -229,6 +228,8 @@ export interface Provider extends ServerAbilities {
   readonly safeFlags?: ReadonlySet<string>;
   /** Default: the program is not asked for its flags. */
   readonly help?: ProgramHelp;
+  /** Default: its slots have no keys that become flags. */
+  readonly keys?: ExpressedKeys;
   readonly models: ModelFormat;
   /** Whether its server loads a model that is here. Default: those of its own kind, and unknown ones. Pure. */
   accepts?(model: ModelFacts): boolean;

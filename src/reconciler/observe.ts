@@ -1,6 +1,7 @@
 /** One observation: all ports are asked concurrently, within a time limit. A missing answer is a fact, too. */
 import type { ProviderRegistry } from '../providers/provider.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
+import { companionsOf } from '../schema/slot/model-options.ts';
 import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { Reason } from '../schema/status/reasons.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
@@ -84,7 +85,7 @@ export async function observe(
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const byName = specs.filter(({ provider }) => senses.providers[provider]?.fetchesModels === true).map(({ model }) => model.default);
-  const ids = [...new Set(specs.map(({ model }) => model.default))];
+  const ids = [...new Set(specs.flatMap((spec) => [spec.model.default, ...companionsOf(spec)]))];
   const [runtimeFacts, modelFacts] = await Promise.all([
     within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch(failed('RuntimeUnreachable')),
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),

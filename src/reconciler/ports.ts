@@ -236,8 +236,8 @@ export interface Runtime {
 
 export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
-  /** Not in the store, but `pull` can fetch it. `refusal`: once its licence is accepted. */
-  | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined; readonly refusal?: string }
+  /** Not in the store, but `pull` can fetch it. `refusal`: once its licence is accepted. `companion`: set in a view. */
+  | { readonly kind: 'pullable'; readonly sizeBytes: number | undefined; readonly refusal?: string; readonly companion?: ModelId }
   /** Neither in store nor catalogue, or unusable: a user must add it. `isAbsent`: no file has this name. */
   | { readonly kind: 'missing'; readonly message: string; readonly isAbsent?: true };
 

@@ -7,6 +7,7 @@ import { sleep } from '../platform/clock.ts';
 import { codeOf } from '../platform/error-text.ts';
 import { needsAcceptance } from '../models/decide/explain-refusal.ts';
 import type { Board } from '../reconciler/board.ts';
+import { companionsOf } from '../schema/slot/model-options.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { ModelId } from '../schema/words/names.ts';
 import { acceptNewFiles } from '../models/catalogue/accepted-files.ts';
@@ -27,7 +28,9 @@ export function createModelManagement({ modelFiles: store, clusterModels }: Worl
   async function slotsUsing(files: ReadonlySet<string>, id: ModelId): Promise<readonly string[]> {
     const used: string[] = [];
     for (const { name, spec, status } of board.current().slots.values()) {
-      const models = [spec?.model.default, status.model].filter((model) => model !== undefined);
+      const models = [spec?.model.default, status.model, ...(spec === undefined ? [] : companionsOf(spec))].filter(
+        (each) => each !== undefined,
+      );
       const paths = await Promise.all(models.map(async (model) => (await filesOf(store, model)).map((file) => file.path)));
       if (models.includes(id) || paths.flat().some((file) => files.has(file))) used.push(name);
     }

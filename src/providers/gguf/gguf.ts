@@ -4,6 +4,7 @@ import { promptCache } from './prompt-cache.ts';
 import { askHealth, askReadiness, openLlamaServer } from './gguf-server.ts';
 import { ggufModel } from './decide/gguf-model.ts';
 import { chatAbilities, objectionTo, roleOf } from './decide/model-role.ts';
+import { ggufKeys, objectionToKeys } from './decide/key-arguments.ts';
 import { llamaHelp } from './decide/llama-options.ts';
 import { PROGRAM, serverCommand, serverEnvironment, type GgufSlot } from './decide/gguf-command.ts';
 import { serverMemory, serverSplits } from './decide/server-layout.ts';
@@ -83,6 +84,7 @@ export const gguf: Provider = {
   nativePaths: { '/v1/tokenize': '/tokenize', '/v1/detokenize': '/detokenize', '/infill': '/infill', '/props': '/props' },
   safeFlags: SAFE_FLAGS,
   help: llamaHelp,
+  keys: ggufKeys,
   models: ggufFormat,
   openProgram: openLlamaServer,
   rankBackends: (hardware) => rankBackends('gguf', hardware),
@@ -91,7 +93,7 @@ export const gguf: Provider = {
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
   splits: (name, spec, model) => serverSplits(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
-  objection: (_name, spec, model) => objectionTo(spec, ggufModel(model)),
+  objection: (name, spec, model) => objectionToKeys(name, spec, ggufModel(model)) ?? objectionTo(spec, ggufModel(model)),
   capabilities: (name, spec, model) => roleOf(name, spec, ggufModel(model)).capabilities,
   abilities: (name, spec, model) => chatAbilities(name, spec, ggufModel(model)),
   promptCache,

@@ -22,6 +22,8 @@ export const promptCache: PromptCache = {
   variable: VARIABLE,
   appliesTo: (name, spec, model) =>
     roleOf(name, spec, ggufModel(model)).start === 'generate' &&
+    // Another adapter computes another cache, and a server takes what it restores for that of the model alone.
+    spec.model.adapters.length === 0 &&
     !(VARIABLE in spec.env) &&
     !spec.model.args.some((each) => FLAGS.test(each)),
   async identify(endpoint, io, signal) {

@@ -4,10 +4,10 @@
  * and the table of moves, and takes nothing for true that the plan claims. Pure.
  */
 import type { WorkloadId } from '../../schema/words/names.ts';
-import type { ObservedWorkload, Workload } from '../ports.ts';
+import type { DesiredSlot, ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
-import { knownOptions, optionsOf } from './facts/gather.ts';
+import { knownOptions, lookUpModels, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 
@@ -37,16 +37,19 @@ export function inspect(plan: Plan, desired: Desired, observed: Observed, now: n
 
 function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
   return (slot) => {
-    const model = observed.models.get(slot.spec.model.default);
+    const { model, companions } = modelsOf(slot, observed);
     const image = observed.traits.images ? desired.images(slot.spec.provider, slot.spec.backend) : undefined;
     if (model?.kind !== 'present' || (image === undefined && observed.traits.images)) return undefined;
     try {
-      return desired.templateOf(slot, model.facts, image, knownOptions(optionsOf(slot.spec.provider, image, observed.runtime)));
+      const options = knownOptions(optionsOf(slot.spec.provider, image, observed.runtime));
+      return desired.templateOf(slot, model.facts, image, { options, companions });
     } catch {
       return undefined;
     }
   };
 }
+
+const modelsOf = ({ spec }: DesiredSlot, { models }: Observed) => lookUpModels(spec, models.get(spec.model.default), models);
 
 function inspectAction(action: Action, facts: Case): readonly string[] {
   switch (action.name) {
@@ -85,8 +88,7 @@ function inspectWanted(workload: Workload, { desired, observed, templateOf }: Ca
     found.push(`Starts a workload of slot "${name}", which is not wanted`);
   if (pods && workload.cluster?.replicas !== slot?.spec.cluster.replicas)
     found.push(`Starts slot "${name}" with another number of replicas`);
-  if (slot !== undefined && observed.models.get(slot.spec.model.default)?.kind !== 'present')
-    found.push(`Starts slot "${name}" without its model`);
+  if (slot !== undefined && modelsOf(slot, observed).model?.kind !== 'present') found.push(`Starts slot "${name}" without its model`);
   if (image !== undefined && !images.some((fact) => fact.reference === image && fact.present))
     found.push(`Starts slot "${name}" without its image`);
   const revision = slot === undefined ? undefined : templateOf(slot)?.revision;

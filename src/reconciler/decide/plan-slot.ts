@@ -154,6 +154,7 @@ function describe(view: SlotView, roles: Roles) {
     revision: template?.revision,
     backend: servedBackend(view, roles),
     backendChoice: view.backendChoice,
+    notes: template?.notes,
     servedModel: servedModelOf(view, roles),
     capabilities: template?.capabilities ?? lastCapabilities ?? servesOf(spec),
     voices: template?.voices,

@@ -66,10 +66,10 @@ export function templatingOf({
   runtime: { traits },
 }: Pick<DesireDeps, 'providers' | 'models' | 'prompts' | 'runtime'>): Templating {
   return {
-    templateOf({ name, spec }, model, image, options) {
+    templateOf({ name, spec }, model, image, more) {
       const provider = providers[spec.provider];
       const roots = { modelsRoot: models.root, promptsRoot: prompts?.root };
-      return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, options, traits, ...roots });
+      return provider === undefined ? undefined : makeTemplate({ name, spec, provider, model, image, traits, ...roots, ...more });
     },
     compare: (slot, template, imageId, workload) => compareWorkload({ traits, slot, template, imageId }, workload),
   };
@@ -95,7 +95,7 @@ export function rememberTemplating({ templateOf, compare }: Templating): Templat
   const templates = createMemo<SlotName, Parameters<typeof templateOf>, Template | undefined>(templateOf);
   const comparisons = createMemo<WorkloadId, Parameters<typeof compare>, ReturnType<typeof compare>>(compare);
   return {
-    templateOf: (slot, model, image, options) => templates.get(slot.name, slot, model, image, options),
+    templateOf: (slot, model, image, more) => templates.get(slot.name, slot, model, image, more),
     compare: (slot, template, imageId, workload) => comparisons.get(workload.id, slot, template, imageId, workload),
     keepOnly(slots, workloads) {
       templates.keepOnly(slots);

@@ -98,6 +98,7 @@ export const POD_AND_SLOT_RULES: readonly SlotRule[] = [
 
 /** Lists whose entries are told apart by these keys, as server-side apply does it for the lists of pod templates. */
 export const KEYED_LISTS: readonly { readonly at: readonly string[]; readonly keys: readonly string[] }[] = [
+  { at: ['model', 'adapters'], keys: ['name'] },
   { at: ['pod', 'imagePullSecrets'], keys: ['name'] },
   { at: ['pod', 'topologySpreadConstraints'], keys: ['topologyKey', 'whenUnsatisfiable'] },
   { at: ['pod', 'volumes'], keys: ['name'] },
@@ -189,7 +190,7 @@ function amountRules(at: readonly string[]): readonly SlotRule[] {
   ];
 }
 
-function oneOf(at: readonly string[], keys: readonly string[]): SlotRule {
+export function oneOf(at: readonly string[], keys: readonly string[]): SlotRule {
   return {
     at,
     message: `Set exactly one of ${keys.map((key) => `"{${key}}"`).join(', ')}`,

@@ -58,13 +58,12 @@ const Preset = z.strictObject({
   force: Parameters.describe('Parameters of all requests, in place of their own'),
   aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
 });
-export type Preset = Readonly<z.output<typeof Preset>>;
+/** `isAdapter`: made of an adapter of the slot; only some paths of a server can choose it. */
+export type Preset = Readonly<z.output<typeof Preset>> & { readonly isAdapter?: true };
 
-export const Presets = boundedRecord(
-  Preset,
-  32,
-  z.string().max(63).regex(PRESET_NAME, 'Write a name of lower-case letters, digits and "-"'),
-);
+export const PresetName = z.string().max(63).regex(PRESET_NAME, 'Write a name of lower-case letters, digits and "-"');
+
+export const Presets = boundedRecord(Preset, 32, PresetName);
 
 interface Presetting {
   readonly name: string;

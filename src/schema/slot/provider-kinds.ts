@@ -11,6 +11,8 @@ interface ProviderKindFacts {
   readonly backends: readonly Backend[];
   readonly defaultBackend: Backend;
   readonly serves: readonly Capability[];
+  /** Its servers can be told the keys of `model-options.ts`. */
+  readonly expresses?: true;
 }
 
 export const PROVIDER_KINDS = {
@@ -18,6 +20,7 @@ export const PROVIDER_KINDS = {
     backends: ['vulkan', 'rocm', 'cuda', 'cpu'],
     defaultBackend: 'vulkan',
     serves: ['chat', 'completion', 'embedding', 'rerank'],
+    expresses: true,
   },
   npu: { backends: ['npu'], defaultBackend: 'npu', serves: ['chat', 'embedding', 'transcription'] },
   stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription', 'translation'] },

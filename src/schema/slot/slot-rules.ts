@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
 import { optional } from '../pod/kube-fields.ts';
 import { presetNames, type Preset } from './presets.ts';
-import { bytesOf, KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, textsFit, type SlotRule } from '../pod/pod-rules.ts';
+import { bytesOf, KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, oneOf, textsFit, type SlotRule } from '../pod/pod-rules.ts';
 
 /** A Deployment fits into the 1.5 MiB of etcd with them. Each argument may have its longest length in ASCII. */
 const MOST_ARGUMENT_BYTES = 409_600;
@@ -45,6 +45,22 @@ export const SLOT_RULES: readonly SlotRule[] = [
     message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,
     holds: ({ args }) => !Array.isArray(args) || bytesOf(args) <= MOST_ARGUMENT_BYTES,
     cel: `!has(self.args) || self.args.map(each, bytes(each).size()).sum() <= ${MOST_ARGUMENT_BYTES}`,
+  },
+  oneOf(['model', 'draft'], ['model', 'mtp', 'ngram']),
+  {
+    at: ['model', 'draft'],
+    key: 'min',
+    message: '"{min}" is above "{max}": swap them',
+    holds: ({ min, max }) => typeof min !== 'number' || typeof max !== 'number' || min <= max,
+    cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
+  },
+  {
+    at: ['model'],
+    key: 'adapters',
+    message: 'An adapter and a preset have the same name: rename one of them',
+    holds: ({ adapters, presets }) =>
+      !Array.isArray(adapters) || !isTable(presets) || adapters.every(({ name }) => !Object.hasOwn(presets, name)),
+    cel: '!has(self.adapters) || !has(self.presets) || self.adapters.all(each, !(each.name in self.presets))',
   },
   textsFit(['env'], 'environment variables', 1_000_000),
   {

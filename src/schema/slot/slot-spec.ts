@@ -18,6 +18,7 @@ import {
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
+import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
 import { Presets } from './presets.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
@@ -31,12 +32,9 @@ const Model = z
   .strictObject({
     default: ModelId.describe('Model to serve: an id from the catalogue, or the path of a file in the model store'),
     aliases: z.array(z.string().min(1).max(200)).max(50).default([]).describe('Additional names that clients may send as "model"'),
-    offload: optional(
-      'GGUF on a machine with GPUs that have a memory of their own. "auto": what does not fit there is computed by the CPU, experts first; "full": the devices compute everything. Default: "auto", or "full" where "backend" is set',
-      z.enum(['auto', 'full']),
-    ),
     context: optional('Context length in tokens. Default: that of the model', z.int().min(64).max(16_777_216)),
     args: z.array(PlainText.max(4096)).max(100).default([]).describe('Additional arguments of the model server, appended after all others'),
+    ...MODEL_OPTIONS,
     presets: Presets.default({}).describe('Named parameters: a request for "<slot>:<preset>" gets those of the preset'),
   })
   .superRefine(rulesAt('model'));
@@ -203,7 +201,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   /** The document's backend; if absent, the provider's default until the machine's facts decide. */
   readonly backend: Backend;
   readonly backendGiven: boolean;
-  readonly model: Readonly<Parsed['model']> & { readonly offload: 'auto' | 'full' };
+  readonly model: Readonly<ReturnType<typeof resolveModel<Parsed['model']>>>;
   readonly lifecycle: Readonly<Pick<Parsed['lifecycle'], 'swap' | 'drift' | 'keepPrompts' | 'warm' | 'prewarm'>> & {
     /** `Infinity` stands for "never". */
     readonly idleTimeoutMs: number;
@@ -234,7 +232,8 @@ export function parseSlot(name: SlotName, document: unknown, style: KeyStyle = '
   const checked = checkDocument(SlotDocument, document, style);
   const kind = resolveKind(name, document);
   const found = checked.ok ? [] : checked.problems;
-  const problems = kind.problem === undefined ? found : [...found, kind.problem];
+  const refused = kind.provider === undefined ? [] : inexpressible(kind.provider, document, style);
+  const problems = [...found, ...(kind.problem === undefined ? [] : [kind.problem]), ...refused];
   if (!checked.ok || kind.backend === undefined || problems.length > 0) return { ok: false, problems };
   return { ok: true, spec: resolve(checked.value, kind.provider, kind.backend) };
 }
@@ -275,7 +274,7 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
     provider,
     backend,
     backendGiven: parsed.backend !== undefined,
-    model: { ...parsed.model, offload: parsed.model.offload ?? (parsed.backend === undefined ? 'auto' : 'full') },
+    model: resolveModel(parsed.model, parsed.backend !== undefined),
     lifecycle: {
       idleTimeoutMs: idleTimeout === 'never' ? Number.POSITIVE_INFINITY : parseDurationMs(idleTimeout),
       startTimeoutMs: parseDurationMs(startTimeout),

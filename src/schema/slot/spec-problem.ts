@@ -131,6 +131,7 @@ function keysAt(schema: unknown, [part, ...rest]: SpecProblem['path']): readonly
     if (part !== undefined) return keysAt(node.valueType, rest);
     return node.keyType instanceof z.ZodEnum ? node.keyType.options.map(String) : [];
   }
+  if (node instanceof z.ZodUnion) return node.options.flatMap((option) => keysAt(option, part === undefined ? [] : [part, ...rest]));
   if (!(node instanceof z.ZodObject)) return [];
   if (part === undefined) return Object.keys(node.shape);
   return Object.hasOwn(node.shape, part) ? keysAt(node.shape[part], rest) : [];

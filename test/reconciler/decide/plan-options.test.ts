@@ -73,7 +73,7 @@ describe('an update of the program', () => {
     const { desired, slot, template, observed } = factsOf(withArgs(['--new']));
     const model = [...observed.models.values()][0];
     if (model?.kind !== 'present') throw new Error('It must be there');
-    const after = desired.templateOf(slot, model.facts, template.image, { ...OPTIONS, flags: {} });
+    const after = desired.templateOf(slot, model.facts, template.image, { options: { ...OPTIONS, flags: {} } });
     expect(after).toMatchObject({ revision: template.revision, refusedArguments: 'No "--new"; use "--new"' });
   });
 

@@ -5,6 +5,7 @@ import type { SlotContext } from '../../provider.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { GgufModel } from './gguf-model.ts';
+import { keyArguments } from './key-arguments.ts';
 import { allLayers, closingArguments } from './llama-options.ts';
 import { isEncoder, roleOf } from './model-role.ts';
 import { chooseLayout, GPU_LAYERS, usesGpu } from './server-layout.ts';
@@ -42,6 +43,7 @@ export function serverCommand(slot: GgufSlot): readonly [string, ...string[]] {
     ...deviceArguments(slot),
     ...((model.sizeBytes ?? Infinity) < ONE_THREAD_BYTES ? ['--threads', '1'] : []),
     ...roleArguments(slot),
+    ...keyArguments(spec, model, slot.options),
     ...closingArguments(slot.options),
     ...spec.model.args,
   ];
@@ -77,8 +79,15 @@ function contextArguments(slot: GgufSlot): readonly string[] {
   return [...size, '--batch-size', String(context), '--ubatch-size', String(context)];
 }
 
-const deviceArguments = ({ spec, env = {}, options }: GgufSlot): readonly string[] =>
-  usesGpu(spec) ? ['--n-gpu-layers', env[GPU_LAYERS] ?? allLayers(options)] : ['--n-gpu-layers', '0'];
+function deviceArguments({ spec, env = {}, options }: GgufSlot): readonly string[] {
+  if (!usesGpu(spec)) return ['--n-gpu-layers', '0'];
+  const { gpuLayers, cpuExperts } = typeof spec.model.offload === 'string' ? {} : spec.model.offload;
+  return [
+    '--n-gpu-layers',
+    env[GPU_LAYERS] ?? gpuLayers?.toString() ?? allLayers(options),
+    ...(cpuExperts === undefined ? [] : ['--n-cpu-moe', String(cpuExperts)]),
+  ];
+}
 
 function roleArguments(slot: GgufSlot): readonly string[] {
   const role = roleOf(slot.name, slot.spec, slot.model);

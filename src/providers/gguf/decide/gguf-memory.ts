@@ -38,10 +38,10 @@ export const CUDA_BYTES = 576 * MIB;
 /** The first one, and per request: before the last message, at the prompt's end, and a batch before it. */
 const NEAR_CHECKPOINTS = 4;
 /** Strings and tables per token of the vocabulary. Measured: 150 bytes without merges. */
-const VOCABULARY_BYTES = 320;
+export const VOCABULARY_BYTES = 320;
 /** llama.cpp rounds the cells of a cache up to a multiple. */
 const CELLS = 256;
-const FLOAT_BYTES = 4;
+export const FLOAT_BYTES = 4;
 /** Mask of a batch: 16-bit numbers with flash attention, otherwise also 32-bit ones. */
 const MASK_BYTES = 2;
 const WIDE_MASK_BYTES = 4;

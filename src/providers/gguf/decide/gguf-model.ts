@@ -35,6 +35,10 @@ const Contents = z.object({
   /** By names of tensors in a layer, for each layer. */
   blocks: z.record(z.string(), z.array(z.number().nonnegative()).readonly()).optional(),
   vocabularySize: Count,
+  /** Layers that predict further tokens. */
+  predictingLayers: Count,
+  /** The file has changes to another model. */
+  isAdapter: Flag,
   /** Tensors that stay in host memory. */
   inputBytes: Count,
   hasOutput: Flag,
@@ -51,11 +55,15 @@ const Contents = z.object({
 });
 export type GgufContents = Readonly<z.output<typeof Contents>>;
 /** Absent: unknown. */
-export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> & GgufContents;
+export type GgufModel = Pick<ModelFacts, 'id' | 'hostPath' | 'sizeBytes'> &
+  GgufContents & {
+    /** What the server loads beside it: draft model and adapters. */
+    readonly companions?: readonly GgufModel[];
+  };
 
-export function ggufModel({ id, hostPath, sizeBytes, provider, contents }: ModelFacts): GgufModel {
+export function ggufModel({ id, hostPath, sizeBytes, provider, contents, companions }: ModelFacts): GgufModel {
   const known = provider === 'gguf' ? parseContents(contents) : undefined;
-  return { ...known, id, hostPath, sizeBytes };
+  return { ...known, id, hostPath, sizeBytes, ...(companions === undefined ? {} : { companions: companions.map(ggufModel) }) };
 }
 
 export const parseContents = (contents: ModelContents | undefined): GgufContents | undefined =>
@@ -114,6 +122,8 @@ export function ggufContents(
     expertBytes: positive(sum((tensors) => tensors.expertBytes)),
     blocks: joinBlocks(headers),
     vocabularySize: first.vocabularySize ?? header.count('vocab_size'),
+    predictingLayers: header.count('nextn_predict_layers') ?? 0,
+    isAdapter: first.values.get('general.type') === 'adapter',
     inputBytes: sum((tensors) => tensors.inputBytes),
     hasOutput: headers.some(({ tensors }) => tensors.hasOutput),
     parameters: sum((tensors) => tensors.parameters),

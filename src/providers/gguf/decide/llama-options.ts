@@ -2,6 +2,7 @@
  * Flags of a build of llama-server, as its `--help` lists them. They change every few months, and a server with a flag
  * that it does not know ends at once. Pure.
  */
+import { KEY_WORDS } from './key-arguments.ts';
 import type { ProgramHelp, ProgramOptions } from '../../provider.ts';
 
 /**
@@ -108,5 +109,5 @@ export const llamaHelp: ProgramHelp = {
   arguments: ['--help'],
   parse: parseOptions,
   objection: objectionToArguments,
-  byBuild: new Set([...CLOSING.flat(), ...Object.values(ALL_LAYERS)]),
+  byBuild: new Set([...CLOSING.flat(), ...Object.values(ALL_LAYERS), ...KEY_WORDS]),
 };

@@ -77,7 +77,8 @@ const DIVIDES_WEIGHTS: ReadonlySet<string> = new Set(
  * Options of llama-server in the arguments of a slot, or else in its environment. Absent: not set, or set to a value
  * that llama-server refuses.
  */
-export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' | 'env'>) {
+export function serverOptions({ model: { args, kvCache, offload }, env }: Pick<SlotSpec, 'model' | 'env'>) {
+  const divided = typeof offload === 'string' ? {} : offload;
   const text = (flags: readonly string[], variable: string): string | undefined => {
     const at = args.findLastIndex((argument) => flags.includes(argument));
     return at === -1 ? env[variable] : args[at + 1];
@@ -106,17 +107,17 @@ export function serverOptions({ model: { args }, env }: Pick<SlotSpec, 'model' |
     cacheRamMiB: number(['-cram', '--cache-ram'], 'LLAMA_ARG_CACHE_RAM'),
     checkpoints: number(['-ctxcp', '--ctx-checkpoints', '--swa-checkpoints'], 'LLAMA_ARG_CTX_CHECKPOINTS'),
     checkpointSpacing: number(['-cms', '--checkpoint-min-step'], 'LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT'),
-    keyType: text(['-ctk', '--cache-type-k'], 'LLAMA_ARG_CACHE_TYPE_K'),
-    valueType: text(['-ctv', '--cache-type-v'], 'LLAMA_ARG_CACHE_TYPE_V'),
+    keyType: text(['-ctk', '--cache-type-k'], 'LLAMA_ARG_CACHE_TYPE_K') ?? kvCache?.k,
+    valueType: text(['-ctv', '--cache-type-v'], 'LLAMA_ARG_CACHE_TYPE_V') ?? kvCache?.v,
     flashAttention: flash === undefined || flash === 'auto' ? undefined : flash === 'on' || isTrue(flash),
     fullWindows: choice(['--swa-full'], [], 'LLAMA_ARG_SWA_FULL') ?? false,
     cacheOnHost: choice(['-nkvo', '--no-kv-offload'], ['-kvo', '--kv-offload'], 'LLAMA_ARG_NO_KV_OFFLOAD') ?? false,
     /** Undefined: all. */
-    gpuLayers: number(['-ngl', '--gpu-layers', '--n-gpu-layers'], 'LLAMA_ARG_N_GPU_LAYERS'),
+    gpuLayers: number(['-ngl', '--gpu-layers', '--n-gpu-layers'], 'LLAMA_ARG_N_GPU_LAYERS') ?? divided.gpuLayers,
     expertLayersOnHost:
       (choice(['-cmoe', '--cpu-moe'], [], 'LLAMA_ARG_CPU_MOE') ?? false)
         ? Infinity
-        : (number(['-ncmoe', '--n-cpu-moe'], 'LLAMA_ARG_N_CPU_MOE') ?? 0),
+        : (number(['-ncmoe', '--n-cpu-moe'], 'LLAMA_ARG_N_CPU_MOE') ?? divided.cpuExperts ?? 0),
     overrides: all(['-ot', '--override-tensor'], 'LLAMA_ARG_OVERRIDE_TENSOR').flatMap((list) => list.split(',')),
     /** The user has decided what devices compute. */
     dividesWeights: [...args, ...Object.keys(env)].some((word) => DIVIDES_WEIGHTS.has(word)),

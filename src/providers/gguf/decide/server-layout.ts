@@ -10,11 +10,13 @@ import {
   cacheBytes,
   checkpointBytes,
   CUDA_BYTES,
+  FLOAT_BYTES,
   MIB,
   mostCheckpoints,
   serverParts,
   splitMemory,
   type ServerLayout,
+  VOCABULARY_BYTES,
 } from './gguf-memory.ts';
 
 interface ChosenLayout {
@@ -58,20 +60,27 @@ export function chooseLayout(slot: string, spec: SlotSpec, model: GgufModel): Ch
   }
   const { memoryBytes } = spec.resources;
   const wanted = set ?? spec.model.context;
+  const { sizeBytes } = model;
+  const fits = (layout: ServerLayout): boolean =>
+    sizeBytes !== undefined && memoryBytes !== undefined && totalBytes(spec, { ...model, sizeBytes }, layout) <= memoryBytes;
+  const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
+  const range = { from: floor, to: trained, step: CONTEXT_STEP };
+  const { parallel: count } = spec.model;
+  if (count !== undefined) {
+    const largest = memoryBytes === undefined ? trained : largestFitting(range, (tokens) => fits(layoutOf(count * tokens, count)));
+    const context = count * (wanted ?? largest ?? floor);
+    return { layout: layoutOf(context, count), context, parallel: count };
+  }
   if (memoryBytes === undefined || options.parallel !== undefined || options.context !== undefined)
     return { layout: layoutOf(wanted ?? trained, options.parallel), context: spec.model.context, parallel: undefined };
-  const { sizeBytes } = model;
-  const fits = (layout: ServerLayout): boolean => sizeBytes !== undefined && totalBytes({ ...model, sizeBytes }, layout) <= memoryBytes;
-  const floor = Math.min(trained, MIN_DEFAULT_CONTEXT);
-  const context =
-    wanted ?? largestFitting({ from: floor, to: trained, step: CONTEXT_STEP }, (tokens) => fits(layoutOf(tokens, undefined))) ?? floor;
+  const context = wanted ?? largestFitting(range, (tokens) => fits(layoutOf(tokens, undefined))) ?? floor;
   const parallel = largestFitting({ from: 2, to: MAX_PARALLEL, step: 1 }, (count) => fits(layoutOf(count * context, count)));
   if (parallel !== undefined) return { layout: layoutOf(parallel * context, parallel), context: parallel * context, parallel };
   return { layout: layoutOf(context, undefined), context, parallel: undefined };
 }
 
 export const serverMemory = (slot: string, spec: SlotSpec, model: Sized<GgufModel>): MemoryDemand =>
-  demandOf(model, chooseLayout(slot, spec, model).layout);
+  demandOf(spec, model, chooseLayout(slot, spec, model).layout);
 
 /** Experts first: a token needs a few of them, and attention in each layer. */
 export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufModel>): readonly MemorySplit[] {
@@ -80,8 +89,13 @@ export function serverSplits(slot: string, spec: SlotSpec, model: Sized<GgufMode
   const parts = serverParts(model, layout);
   const layers = layersIn(model);
   const hasExperts = (model.expertBytes ?? 0) > 0;
+  const { draft, adapters } = companionMemory(spec, model, layout);
   const splitOf = (expertLayersOnHost: number, gpuLayers: number | undefined, onHost: string): MemorySplit => ({
-    demand: splitMemory(parts, model, { ...layout, host: hostWeights(model, { expertLayersOnHost, gpuLayers, overrides: [] }) }),
+    demand: sumOf([
+      splitMemory(parts, model, { ...layout, host: hostWeights(model, { expertLayersOnHost, gpuLayers, overrides: [] }) }),
+      draft,
+      adapters,
+    ]),
     env: {
       ...(gpuLayers === undefined ? {} : { [GPU_LAYERS]: String(gpuLayers) }),
       ...(expertLayersOnHost === 0 ? {} : { LLAMA_ARG_N_CPU_MOE: String(expertLayersOnHost) }),
@@ -149,11 +163,69 @@ function embeddingContext(spec: SlotSpec, model: GgufModel): number {
   return spec.model.context ?? Math.min(trained, MAX_DEFAULT_EMBEDDING_CONTEXT);
 }
 
-const demandOf = (model: Sized<GgufModel>, layout: ServerLayout): MemoryDemand => splitMemory(serverParts(model, layout), model, layout);
+function demandOf(spec: SlotSpec, model: Sized<GgufModel>, layout: ServerLayout): MemoryDemand {
+  const { draft, adapters } = companionMemory(spec, model, layout);
+  return sumOf([splitMemory(serverParts(model, layout), model, layout), draft, adapters]);
+}
 
-function totalBytes(model: Sized<GgufModel>, layout: ServerLayout): number {
-  const { hostBytes, deviceBytes } = demandOf(model, layout);
+const NOTHING: MemoryDemand = { hostBytes: 0, deviceBytes: 0 };
+
+const sumOf = (demands: readonly MemoryDemand[]): MemoryDemand =>
+  demands.reduce((sum, each) => ({ hostBytes: sum.hostBytes + each.hostBytes, deviceBytes: sum.deviceBytes + each.deviceBytes }), NOTHING);
+
+function totalBytes(spec: SlotSpec, model: Sized<GgufModel>, layout: ServerLayout): number {
+  const { hostBytes, deviceBytes } = demandOf(spec, model, layout);
   return hostBytes + deviceBytes;
+}
+
+/** Table of earlier text, as logged by b11669. */
+const NGRAM_BYTES = 16 * MIB;
+/** The server decides where the slot does not: b11669 proposes 3, earlier builds 16, from earlier text up to 64. */
+const MOST_PROPOSED = 16;
+const MOST_REPEATED = 64;
+
+/** What the keys of a slot add to the memory of its server. Files of unknown size count as nothing. */
+export function companionMemory(spec: SlotSpec, model: GgufModel, layout: ServerLayout) {
+  const { draft, adapters: named } = spec.model;
+  const at = (bytes: number): MemoryDemand =>
+    layout.gpu ? { hostBytes: 0, deviceBytes: Math.ceil(bytes) } : { hostBytes: Math.ceil(bytes), deviceBytes: 0 };
+  const found = (id: string): number => model.companions?.find((each) => each.id === id)?.sizeBytes ?? 0;
+  const adapters = at(named.reduce((sum, { file }) => sum + found(file), 0));
+  if (draft === undefined) return { draft: NOTHING, adapters };
+  const proposed = draft.max ?? (draft.ngram === true ? MOST_REPEATED : MOST_PROPOSED);
+  const checked = { hostBytes: layout.parallel * proposed * (model.vocabularySize ?? 0) * FLOAT_BYTES, deviceBytes: 0 };
+  const drafting = draft.ngram === true ? { hostBytes: NGRAM_BYTES, deviceBytes: 0 } : draftMemory(model, draft.model, layout);
+  return { draft: sumOf([checked, drafting]), adapters };
+}
+
+/** A draft model has a context of the same size, with numbers of 16 bits. A head uses the weights of the model. */
+function draftMemory(model: GgufModel, id: string | undefined, layout: ServerLayout): MemoryDemand {
+  const own = id === undefined ? withHeadOnly(model) : model.companions?.find((each) => each.id === id);
+  if (own?.sizeBytes === undefined) return NOTHING;
+  const sized = { ...own, sizeBytes: own.sizeBytes };
+  const host = hostWeights(sized, { gpuLayers: undefined, expertLayersOnHost: 0, overrides: [] });
+  const alone = { ...layout, host, keyType: undefined, valueType: undefined, cacheRamMiB: 0, checkpoints: 0, driverBytes: 0 };
+  return splitMemory({ ...serverParts(sized, alone), projector: 0, base: (own.vocabularySize ?? 0) * VOCABULARY_BYTES }, sized, alone);
+}
+
+/** Its layers with their share of the cache. */
+function withHeadOnly({ layers, vocabularySize: _own, ...model }: GgufModel): GgufModel {
+  const all = layersIn(model);
+  const blockCount = Math.max(1, model.predictingLayers ?? 1);
+  const share = ({ keys, values }: { readonly keys: number; readonly values: number }) => ({
+    keys: (keys * blockCount) / all,
+    values: (values * blockCount) / all,
+  });
+  const cached = layers && { whole: share(layers.whole), window: undefined, stateBytes: 0 };
+  return {
+    ...model,
+    blockCount,
+    sizeBytes: 0,
+    inputBytes: 0,
+    hasOutput: true,
+    blocks: {},
+    ...(cached === undefined ? {} : { layers: cached }),
+  };
 }
 
 /** The last value of the range that fits; everything smaller than a fitting value fits. */

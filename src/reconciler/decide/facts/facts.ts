@@ -49,7 +49,7 @@ export interface Desired {
     slot: DesiredSlot,
     model: ModelFacts,
     image: ImageReference | undefined,
-    options?: ProgramOptions,
+    more?: { readonly options?: ProgramOptions | undefined; readonly companions?: readonly ModelFacts[] | undefined },
   ) => Template | undefined;
   /** `compareWorkload` in this runtime. */
   readonly compare: (slot: DesiredSlot, template: Template, imageId: string | undefined, workload: ObservedWorkload) => Comparison;
@@ -171,6 +171,8 @@ export interface Decision {
   readonly backend?: Backend | undefined;
   /** Why it computes with another backend than the default one of its provider, if nobody asked for it. */
   readonly backendChoice?: string | undefined;
+  /** What keys of the slot make of its server. Default: nothing. */
+  readonly notes?: readonly string[] | undefined;
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
   readonly servedModel?: ModelFacts | undefined;

@@ -6,6 +6,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelFacts } from '../../../providers/provider.ts';
 import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
+import { companionsOf } from '../../../schema/slot/model-options.ts';
 import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from './choose-backend.ts';
@@ -39,6 +40,8 @@ export interface SlotFacts {
   readonly judged: Judgement | undefined;
   readonly aliasConflicts: readonly string[];
   readonly model: ModelPresence | undefined;
+  /** All models, for a slot whose server loads more than one. */
+  readonly companions: Gathered['shared']['models'] | undefined;
   readonly image: ImageReference | undefined;
   readonly imagePresent: boolean;
   /** The id that the wanted image stands for; undefined where it is not known. */
@@ -57,7 +60,7 @@ export interface SlotFacts {
   readonly attempts: Attempts | undefined;
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
-  /** The pulls under way of its image and of its model. */
+  /** The pulls under way of its image, and of the first of its models that is pulled. */
   readonly imagePull: RunningAction | undefined;
   readonly modelPull: RunningAction | undefined;
   /** The last publication: serving workload, capabilities and served model. */
@@ -84,6 +87,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
   const { shared, observed, stopping } = gathered;
   const { name, spec } = slot;
   const { pulls } = shared;
+  const own = [spec.model.default, ...companionsOf(spec)];
   const { image, present, imageId, options } = shared.images.get(spec.provider)?.get(spec.backend) ?? {};
   const demand = observed.demand.get(name);
   const last = observed.published.get(name)?.decision;
@@ -93,6 +97,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     judged: shared.judged.get(spec.provider),
     aliasConflicts: shared.aliasConflicts.get(name) ?? NO_CONFLICTS,
     model: shared.models.get(spec.model.default),
+    companions: own.length > 1 ? shared.models : undefined,
     image,
     imagePresent: present === true,
     imageId,
@@ -107,7 +112,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     applying: applyOf(observed.running.get(applyKey(name))),
     stopping: stopping.has(name),
     imagePull: image === undefined || pulls.size === 0 ? undefined : pulls.get(pullImageKey(image)),
-    modelPull: pulls.size === 0 ? undefined : pulls.get(pullModelKey(spec.model.default)),
+    modelPull: pulls.size === 0 ? undefined : own.map((id) => pulls.get(pullModelKey(id))).find((pull) => pull !== undefined),
     lastServing: last?.serving,
     lastCapabilities: last?.capabilities,
     lastServedModel: last?.servedModel,

@@ -3,7 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from './choose-backend.ts';
-import { knownOptions } from './gather.ts';
+import { knownOptions, lookUpModels } from './gather.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -23,6 +23,7 @@ export interface WorkloadView extends WorkloadFacts {
   readonly behind: boolean;
 }
 
+/** `model`: the slot's own if all of its models are present, otherwise the first one that is not. */
 export interface SlotView extends SlotFacts {
   readonly spec: SlotSpec;
   readonly now: number;
@@ -54,17 +55,21 @@ export interface SlotView extends SlotFacts {
 
 /** Throws where the provider of the slot does. */
 export function viewSlot(facts: SlotFacts, now: number): SlotView {
-  const { circumstances, slot, judged, model, image, attempts, options } = facts;
+  const { circumstances, slot, judged, image, attempts, options } = facts;
   const { traits, providers, machine, leads } = circumstances;
   const { spec } = slot;
   const imageUsable = image !== undefined || !traits.images;
+  const { model, companions } = lookUpModels(spec, facts.model, facts.companions);
   const template =
-    model?.kind === 'present' && imageUsable ? circumstances.templateOf(slot, model.facts, image, knownOptions(options)) : undefined;
+    model?.kind === 'present' && imageUsable
+      ? circumstances.templateOf(slot, model.facts, image, { options: knownOptions(options), companions })
+      : undefined;
   const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));
   // Attempts of earlier generations do not count.
   const current = attempts?.generation === slot.generation ? attempts : undefined;
   return {
     ...facts,
+    model,
     spec,
     now,
     network: traits.network,

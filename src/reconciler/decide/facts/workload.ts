@@ -21,6 +21,8 @@ export interface Template {
   readonly objection?: string | undefined;
   /** Why its program would refuse arguments of the slot, and what to do. */
   readonly refusedArguments?: string | undefined;
+  /** What keys of the slot make of its server, as lines for `explain`. */
+  readonly notes?: readonly string[] | undefined;
   /** Words of `argv` that depend on the build of the program. */
   readonly byBuild?: ReadonlySet<string> | undefined;
   /** What a discrete device must have in total for this model. */
@@ -53,6 +55,8 @@ export interface TemplateInputs {
   readonly image: ImageReference | undefined;
   /** Flags of the program. Default: not known. */
   readonly options?: ProgramOptions | undefined;
+  /** Models that the server loads beside its own. Default: none. */
+  readonly companions?: readonly ModelFacts[] | undefined;
   readonly traits: RuntimeTraits;
   readonly modelsRoot: string;
   /** Host path of the kept prompts. Default: none are kept. */
@@ -63,9 +67,20 @@ export interface TemplateInputs {
 export const SYMBOLIC_PORT = 0;
 
 /** Throws where the provider does. */
-export function makeTemplate({ name, spec, provider, model, image, options, traits, modelsRoot, promptsRoot }: TemplateInputs): Template {
+export function makeTemplate({
+  name,
+  spec,
+  provider,
+  image,
+  options,
+  traits,
+  modelsRoot,
+  promptsRoot,
+  ...models
+}: TemplateInputs): Template {
   const shared = traits.network === 'shared';
   const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
+  const model = withCompanions(models, inWorkload);
   const context = (port: number): SlotContext => ({
     name,
     spec,
@@ -105,7 +120,8 @@ export function makeTemplate({ name, spec, provider, model, image, options, trai
     voices: provider.voices?.(model),
     memory,
     objection: provider.objection?.(name, spec, model),
-    refusedArguments: options && provider.help?.objection(spec.model.args, options),
+    refusedArguments: provider.keys?.objection(spec, options) ?? (options && provider.help?.objection(spec.model.args, options)),
+    notes: sized === undefined ? [] : provider.keys?.describe(name, spec, sized),
     byBuild: provider.help?.byBuild,
     leastDeviceBytes: provider.leastDeviceBytes?.(name, spec, model),
     splits: splits.map((split) => ({ ...split, demand: demandOf(split.demand, spec) ?? split.demand })),
@@ -164,6 +180,20 @@ function demandOf(estimate: MemoryDemand | undefined, { resources }: SlotSpec): 
 function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
   if (modelsTarget === undefined) return [];
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
+}
+
+/** A server is outdated if any of its files was replaced. */
+function withCompanions(
+  { model, companions = [] }: Pick<TemplateInputs, 'model' | 'companions'>,
+  inWorkload: (path: string) => string,
+): ModelFacts {
+  if (companions.length === 0) return model;
+  const versions = [model, ...companions].map(({ version }) => version);
+  return {
+    ...model,
+    ...(versions.includes(undefined) ? {} : { version: versions.join(' ') }),
+    companions: companions.map((each) => ({ ...each, hostPath: inWorkload(each.hostPath) })),
+  };
 }
 
 function clusterOf(spec: SlotSpec, { readyPath }: Provider, { pinnedBy }: ModelFacts, memoryBytes: number | undefined): ClusterWorkload {

@@ -19,6 +19,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...conflictLines(decision),
     ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
+    ...(decision.notes ?? []).map((note) => `  ${note}`),
     ...(decision.prompts === undefined ? [] : promptLines(decision.prompts)),
     ...(decision.readAhead === undefined ? [] : [readAheadLine(decision.readAhead)]),
     ...attemptLines(decision, now),

@@ -182,7 +182,12 @@ function imageNotPresent({ image, imagePresent }: SlotView): Gate | undefined {
 function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
   if (model?.kind !== 'pullable') return undefined;
   const size = model.sizeBytes === undefined ? '' : ` (${formatSize(model.sizeBytes)})`;
-  return { kind: 'pulling', what: 'model', reason: 'ModelNotPresent', message: `Model "${spec.model.default}"${size} is not present` };
+  return {
+    kind: 'pulling',
+    what: 'model',
+    reason: 'ModelNotPresent',
+    message: `Model "${model.companion ?? spec.model.default}"${size} is not present`,
+  };
 }
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [

@@ -76,9 +76,9 @@ export function sharePulls(actions: readonly Action[]): readonly Action[] {
   });
 }
 
-function pullFor(gate: Gate, { image, spec, slot: { name: slot }, imagePull, modelPull }: SlotView): Needed | undefined {
+function pullFor(gate: Gate, { image, spec, slot: { name: slot }, imagePull, modelPull, ...view }: SlotView): Needed | undefined {
   if (gate.kind !== 'pulling') return undefined;
-  const model = spec.model.default;
+  const model = (view.model?.kind === 'pullable' ? view.model.companion : undefined) ?? spec.model.default;
   if (gate.what === 'model') return { pull: { name: 'pullModel', slot, because: gate, args: { model } }, running: modelPull };
   return image && { pull: { name: 'pullImage', slot, because: gate, args: { image } }, running: imagePull };
 }
