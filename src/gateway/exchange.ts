@@ -16,7 +16,6 @@
  * exchange holds.
  */
 import type { Member } from '../platform/dense-set.ts';
-import type { Provider } from '../providers/provider.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
@@ -25,7 +24,6 @@ import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
-import type { ApplyPreset } from './body/apply-preset.ts';
 import { BODIES_FILL_MEMORY } from './body/kept-body.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
@@ -119,7 +117,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   #route(): void {
     const { path, direct } = this.#request;
-    const { board, traffic, now, providers, applyPreset } = this.#deps;
+    const { board, traffic, now, providers } = this.#deps;
     const decision = routeRequest(path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') return this.fail(decision.code, decision.message, 'model');
     if (decision.kind === 'unknown') return this.#park(undefined);
@@ -129,8 +127,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     // A preset that is edited later does not change a request that waits.
     const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
-    const problem =
-      found && (refuseAdapter(found, path, providers[slot.spec.provider]) ?? givePreset(found, this.#scan, this.#requestBody, applyPreset));
+    const problem = found && givePreset(found, this.#scan, this.#requestBody, { path, slot, deps: this.#deps });
     if (problem === 'incomplete') {
       this.#bodyReady = false;
       return this.#requestBody.whenWhole(() => this.onRoutable());
@@ -228,31 +225,22 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 }
 
-/** The server would answer without the adapter. */
-function refuseAdapter(
-  { name, preset }: FoundPreset,
-  { path }: InferencePath,
-  provider: Provider | undefined,
-): Parameters<Exchange['fail']> | undefined {
-  if (preset.isAdapter !== true || provider?.keys?.adapterPaths.has(path) === true) return undefined;
-  const paths = [...(provider?.keys?.adapterPaths ?? [])].map((each) => `"${each}"`).join(', ');
-  return [
-    'model.unsupported',
-    `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`,
-    'model',
-  ];
-}
-
 /** Returns the problem with a body that cannot get the preset. */
 function givePreset(
   { name, preset }: FoundPreset,
   scan: BodyScan,
   body: RequestBody,
-  applyPreset: ApplyPreset,
+  { path: { path }, slot, deps }: Readonly<{ path: InferencePath; slot: RoutedSlot; deps: ExchangeDeps }>,
 ): Parameters<Exchange['fail']> | 'incomplete' | undefined {
+  const { adapterPaths = new Set<string>() } = deps.providers[slot.spec.provider]?.keys ?? {};
+  if (preset.isAdapter === true && !adapterPaths.has(path)) {
+    const paths = [...adapterPaths].map((each) => `"${each}"`).join(', ');
+    const message = `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`;
+    return ['model.unsupported', message, 'model'];
+  }
   if (scan.isForm) return ['request.invalid', `The preset "${name}" cannot change a form: send the name of the slot`, 'model'];
   if (!body.whole) return 'incomplete';
-  const pieces = applyPreset(body.chunks, preset);
+  const pieces = deps.applyPreset(body.chunks, preset);
   if (pieces === undefined) return ['request.invalid', scan.unfinished];
   return body.edit(pieces) ? undefined : ['server.overloaded', BODIES_FILL_MEMORY];
 }

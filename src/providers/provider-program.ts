@@ -3,7 +3,6 @@ import type { ProgramBackends } from '../schema/status/hardware.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import type { Sized } from './provider.ts';
 
 export interface ProgramHost {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -50,11 +49,11 @@ export interface ProgramHelp {
 }
 
 /** How servers are told the keys of a slot that become flags. Every function is pure. */
-export interface ExpressedKeys {
+export interface ExpressedKeys<Model> {
   /** Why arguments of the slot contradict a key, or why this build cannot express one, and the fix. */
   objection(spec: SlotSpec, options: ProgramOptions | undefined): string | undefined;
   /** What they make of the server, as lines: `draft: model "a" proposes …`. */
-  describe(name: SlotName, spec: SlotSpec, model: Sized): readonly string[];
+  describe(name: SlotName, spec: SlotSpec, model: Model): readonly string[];
   /** Paths whose requests can choose an adapter. */
   readonly adapterPaths: ReadonlySet<string>;
 }

@@ -229,7 +229,7 @@ export interface Provider extends ServerAbilities {
   /** Default: the program is not asked for its flags. */
   readonly help?: ProgramHelp;
   /** Default: its slots have no keys that become flags. */
-  readonly keys?: ExpressedKeys;
+  readonly keys?: ExpressedKeys<Sized>;
   readonly models: ModelFormat;
   /** Whether its server loads a model that is here. Default: those of its own kind, and unknown ones. Pure. */
   accepts?(model: ModelFacts): boolean;

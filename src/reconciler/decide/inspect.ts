@@ -7,7 +7,8 @@ import type { WorkloadId } from '../../schema/words/names.ts';
 import type { DesiredSlot, ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
-import { knownOptions, lookUpModels, optionsOf } from './facts/gather.ts';
+import { lookUpModels } from './facts/companions.ts';
+import { knownOptions, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 

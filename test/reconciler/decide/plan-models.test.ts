@@ -3,8 +3,11 @@ import { describe, expect, test } from '@jest/globals';
 import { keyOfAction } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { RunningAction } from '../../../src/reconciler/decide/facts/facts.ts';
 import { plan } from '../../../src/reconciler/decide/plan.ts';
+import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import type { ModelPresence } from '../../../src/reconciler/ports.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';
 import { recordedHardware } from '../../support/hardware/recorded-machines.ts';
+import { IMAGE } from '../../support/simulation/world.ts';
 import { factsOf, NOW, planOf, PRIMARY, type Scene } from './plan-fixture.ts';
 
 describe('the least memory that a model needs of a discrete device', () => {
@@ -79,3 +82,90 @@ describe('a pull of a model that is under way', () => {
     expect(actions.map((each) => keyOfAction(each))).toEqual(expected);
   });
 });
+
+describe('models that a server loads beside its own', () => {
+  const slot = { model: { default: 'a.gguf', draft: { model: 'tiny' }, adapters: [{ name: 'legal', file: 'loras/legal.gguf' }] } };
+  const fact = (id: string, more: object = {}): ModelPresence => ({
+    kind: 'present',
+    facts: { id: ModelId.parse(id), hostPath: `/store/${id}`, sizeBytes: 100, ...more },
+  });
+  const TINY = ModelId.parse('tiny');
+  const LEGAL = ModelId.parse('loras/legal.gguf');
+  const BOTH = { [TINY]: fact('tiny'), [LEGAL]: fact('loras/legal.gguf') };
+
+  function planWith(
+    companions: Readonly<Record<string, ModelPresence>>,
+    scene: Scene = {},
+    running: ReadonlyMap<string, RunningAction> = new Map(),
+  ) {
+    const { desired, observed } = factsOf({ slot, ...scene });
+    const models = new Map([...observed.models, ...Object.entries(companions).map(([id, each]) => [ModelId.parse(id), each] as const)]);
+    const facts = { ...observed, models, running };
+    const made = plan(desired, facts, NOW);
+    expect(inspect(made, desired, facts, NOW)).toEqual([]);
+    return { made, decision: made.decisions.get(PRIMARY), keys: made.actions.map((each) => keyOfAction(each)) };
+  }
+
+  test('are all there before it starts', () => {
+    const { made, keys } = planWith(BOTH);
+    expect(keys).toEqual([expect.stringMatching(/^apply/)]);
+    expect(made.actions[0]).toMatchObject({ args: { origin: { model: { id: 'a.gguf' } } } });
+  });
+
+  test.each<[string, Readonly<Record<string, ModelPresence>>, readonly string[], string]>([
+    ['is pulled', { ...BOTH, [TINY]: { kind: 'pullable', sizeBytes: 4096 } }, ['pullModel:tiny'], 'Model "tiny" (4.0 KiB) is not present'],
+    ['is waited for until it was looked up', { [LEGAL]: fact('loras/legal.gguf') }, [], 'The model store has not answered yet'],
+    ['stalls the slot where it is missing', { ...BOTH, [LEGAL]: { kind: 'missing', message: 'Put it there' } }, [], 'Put it there'],
+    [
+      'is not pulled before its licence is accepted',
+      { ...BOTH, [TINY]: { kind: 'pullable', sizeBytes: 1, refusal: 'Accept it' } },
+      [],
+      'Accept it',
+    ],
+    [
+      'must be on the volume where pods fetch models',
+      { ...BOTH, [TINY]: fact('tiny', { pinnedBy: { object: 'pin', digest: 'd' } }) },
+      [],
+      'In a cluster, pods fetch only "model.default": put the file of "tiny" on the volume of the models',
+    ],
+  ])('one of them %s', (_what, companions, actions, message) => {
+    const { keys, decision } = planWith(companions);
+    expect(keys).toEqual(actions);
+    expect(decision?.findings.map((finding) => finding.message)).toContain(message);
+  });
+
+  test('and the pull of one goes on while the slot waits for it', () => {
+    const pull = {
+      action: { name: 'pullModel', slot: PRIMARY, because: { reason: 'ModelNotPresent', message: '' }, args: { model: TINY } },
+      startedAt: NOW - 10,
+    } as const;
+    const { keys, decision } = planWith({ ...BOTH, [TINY]: { kind: 'pullable', sizeBytes: 1 } }, {}, new Map([['pullModel:tiny', pull]]));
+    expect([keys, decision?.state]).toEqual([[], 'pulling']);
+  });
+
+  test('leave what serves alone while one of them is missing', () => {
+    const { keys, decision } = planWith(
+      { ...BOTH, [TINY]: { kind: 'missing', message: 'Gone' } },
+      { workloads: [{ id: 'w1', revision: 'other' }] },
+    );
+    expect(keys.filter((key) => !key.startsWith('probe'))).toEqual([]);
+    expect(decision?.serving).toBe('w1');
+  });
+
+  test('outdate a server whose files were replaced, and have their paths in the workload', () => {
+    const { desired, slot: wanted } = factsOf({ slot });
+    const of = (version: string) => {
+      const main = { ...factsAt('a.gguf'), version: '1' };
+      return desired.templateOf(wanted, main, IMAGE, {
+        companions: [
+          { ...factsAt('tiny'), version },
+          { ...factsAt('loras/legal.gguf'), version: '1' },
+        ],
+      });
+    };
+    expect(of('1')?.env['INFERENCE_MODEL_FILES']).not.toBe(of('2')?.env['INFERENCE_MODEL_FILES']);
+    expect(of('1')?.revision).toBe(of('2')?.revision);
+  });
+});
+
+const factsAt = (id: string) => ({ id: ModelId.parse(id), hostPath: `/store/${id}`, sizeBytes: 100 });

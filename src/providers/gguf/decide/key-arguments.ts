@@ -1,5 +1,5 @@
 /** Keys of a slot as flags of llama-server, as far as its build has them, and what speaks against them. Pure. */
-import type { ExpressedKeys, ProgramOptions } from '../../provider.ts';
+import type { ExpressedKeys, ProgramOptions, Sized } from '../../provider.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { ggufModel, type GgufModel } from './gguf-model.ts';
@@ -163,7 +163,7 @@ export function objectionToKeys(name: string, spec: SlotSpec, model: GgufModel):
   return undefined;
 }
 
-const describe: ExpressedKeys['describe'] = (name, spec, facts) => {
+const describe: ExpressedKeys<Sized>['describe'] = (name, spec, facts) => {
   const { draft, adapters, kvCache, parallel, reasoning, offload } = spec.model;
   const model = { ...ggufModel(facts), sizeBytes: facts.sizeBytes };
   const { layout, context } = chooseLayout(name, spec, model);
@@ -189,7 +189,7 @@ const describe: ExpressedKeys['describe'] = (name, spec, facts) => {
   ];
 };
 
-export const ggufKeys: ExpressedKeys = {
+export const ggufKeys: ExpressedKeys<Sized> = {
   objection,
   describe,
   adapterPaths: new Set(['/v1/chat/completions', '/v1/completions', '/v1/responses', '/infill']),

@@ -3,10 +3,8 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
-import { companionsOf } from '../../../schema/slot/model-options.ts';
-import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
-import type { ModelFacts, ProgramOptions } from '../../../providers/provider.ts';
-import type { ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
+import type { ProgramOptions } from '../../../providers/provider.ts';
+import type { ImageReference, ObservedWorkload } from '../../ports.ts';
 import { judgeAll, type Judgement } from './choose-backend.ts';
 import { isPull } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
@@ -115,26 +113,3 @@ function machineOf(hardware: Hardware | undefined): Machine | undefined {
 }
 
 const withoutUse = ({ freeBytes: _free, dedicatedFreeBytes: _dedicatedFree, ...fixed }: DeviceMemory): MachineDevice['memory'] => fixed;
-
-/**
- * The model of a slot, and those that its server loads beside it, in their order. Where one of these is not present,
- * its presence stands for that of the slot's model.
- */
-export function lookUpModels(
-  spec: SlotSpec,
-  model: ModelPresence | undefined,
-  models: Observed['models'] | undefined,
-): { readonly model: ModelPresence | undefined; readonly companions?: readonly ModelFacts[] } {
-  const ids = companionsOf(spec);
-  if (ids.length === 0 || model?.kind !== 'present') return { model };
-  const companions: ModelFacts[] = [];
-  for (const id of ids) {
-    const presence = models?.get(id);
-    if (presence?.kind === 'pullable') return { model: { ...presence, companion: id } };
-    if (presence?.kind !== 'present') return { model: presence };
-    const message = `In a cluster, pods fetch only "model.default": put the file of "${id}" on the volume of the models`;
-    if (presence.facts.pinnedBy !== undefined) return { model: { kind: 'missing', message } };
-    companions.push(presence.facts);
-  }
-  return { model, companions };
-}

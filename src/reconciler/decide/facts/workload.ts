@@ -10,6 +10,7 @@ import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import { parseDurationMs } from '../../../schema/words/quantities.ts';
 import { DEFAULT_TIMES, type SlotSpec } from '../../../schema/slot/slot-spec.ts';
+import { withCompanions } from './companions.ts';
 import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits, Workload } from '../../ports.ts';
 
 export interface Template {
@@ -67,20 +68,11 @@ export interface TemplateInputs {
 export const SYMBOLIC_PORT = 0;
 
 /** Throws where the provider does. */
-export function makeTemplate({
-  name,
-  spec,
-  provider,
-  image,
-  options,
-  traits,
-  modelsRoot,
-  promptsRoot,
-  ...models
-}: TemplateInputs): Template {
+export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: TemplateInputs): Template {
+  const { name, spec, provider, image, options } = inputs;
   const shared = traits.network === 'shared';
   const inWorkload = (path: string): string => pathInWorkload(path, modelsRoot, traits.modelsTarget);
-  const model = withCompanions(models, inWorkload);
+  const model = withCompanions(inputs, inWorkload);
   const context = (port: number): SlotContext => ({
     name,
     spec,
@@ -180,20 +172,6 @@ function demandOf(estimate: MemoryDemand | undefined, { resources }: SlotSpec): 
 function modelsMount({ modelsTarget, network }: RuntimeTraits, modelsRoot: string): readonly Mount[] {
   if (modelsTarget === undefined) return [];
   return [{ source: network === 'pods' ? modelsTarget : modelsRoot, target: modelsTarget, readOnly: true }];
-}
-
-/** A server is outdated if any of its files was replaced. */
-function withCompanions(
-  { model, companions = [] }: Pick<TemplateInputs, 'model' | 'companions'>,
-  inWorkload: (path: string) => string,
-): ModelFacts {
-  if (companions.length === 0) return model;
-  const versions = [model, ...companions].map(({ version }) => version);
-  return {
-    ...model,
-    ...(versions.includes(undefined) ? {} : { version: versions.join(' ') }),
-    companions: companions.map((each) => ({ ...each, hostPath: inWorkload(each.hostPath) })),
-  };
 }
 
 function clusterOf(spec: SlotSpec, { readyPath }: Provider, { pinnedBy }: ModelFacts, memoryBytes: number | undefined): ClusterWorkload {
