@@ -219,9 +219,9 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers templates of another image or model',
     file: DESIRE,
-    find: 'templates.get(slot.name, slot, model, image, options)',
+    find: 'templates.get(slot.name, slot, model, image, more)',
     replace:
-      "templates.get(slot.name, slot, { ...model, id: slot.spec.model.default, hostPath: '/store/' + slot.spec.model.default, sizeBytes: 1000 }, image, options)",
+      "templates.get(slot.name, slot, { ...model, id: slot.spec.model.default, hostPath: '/store/' + slot.spec.model.default, sizeBytes: 1000 }, image, more)",
   },
   {
     fault: 'remembers plans beyond their time',
