@@ -182,7 +182,7 @@ test('sleeps while its slot is idle, says so, and answers the request that wakes
   await start();
   await until('primary', 'Sleeping', 'True');
   const { status } = await get('/api/slots/primary');
-  expect([status.state, status.restarts, 'endpoint' in status]).toEqual(['idle', 0, false]);
+  expect([status.state, status.restarts, status.endpoint ?? null]).toEqual(['idle', 0, null]);
   expect(await (await chat()).json()).toMatchObject({ choices: [{ message: { content: 'Hello at any length' } }] });
   await until('primary', 'Sleeping', 'False');
   await until('primary', 'Sleeping', 'True');
