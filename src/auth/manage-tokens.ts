@@ -38,10 +38,10 @@ export function createTokenManager({ store, lastUses, wallNow }: TokenManagerOpt
     list() {
       const uses = lastUses();
       return [...store.current()]
-        .map(([id, { label, scope, created_at: createdAt, expires_at: expiresAt }]) => ({
-          ...{ id, label, scope, createdAt, expiresAt },
-          lastUsedAt: uses.get(id),
-        }))
+        .map(([id, { label, scope, created_at: createdAt, expires_at: expiresAt }]) => {
+          const lastUsedAt = uses.get(id);
+          return { id, label, scope, createdAt, expiresAt, lastUsedAt };
+        })
         .toSorted((left, right) => left.createdAt.localeCompare(right.createdAt) || left.id.localeCompare(right.id));
     },
     /** False if there is no such token. */

@@ -45,6 +45,7 @@ const PRIMARY = SlotName.parse('primary');
 const TEXT = '[model]\ndefault = "a"\n';
 const SPEC = { spec: { model: { default: 'b' } } };
 const STALE = { 'if-match': '"other"' };
+const DENIALS = ['auth.required', 'auth.invalid', 'auth.expired', 'auth.busy'] as const;
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
 /** Codes of limits and of images, which `http-server.test.ts`, `memory.test.ts` and `test/providers/image` produce; their answers are written by the same function. And the change to a WebSocket. */
 const FROM_LIMITS: readonly string[] = ['101', 'image.failed', 'image.size_unsupported', 'request.timeout', 'server.overloaded'];
@@ -184,10 +185,7 @@ const MANAGE_CALLS: readonly Call[] = [
     { expect: 'request.too_large', body: 'x'.repeat(2 ** 20 + 1) },
     { expect: 'request.media_type', body: 'x', headers: { 'content-type': 'text/plain' } },
     { expect: 'server.internal', body: SPEC, prepare: () => void (world.slots.broken = 'The disk is full') },
-    { expect: 'auth.required', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.required', message: 'Log in' })) },
-    { expect: 'auth.invalid', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.invalid', message: 'Log in' })) },
-    { expect: 'auth.expired', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.expired', message: 'Late' })) },
-    { expect: 'auth.busy', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.busy', message: 'Wait' })) },
+    ...DENIALS.map((code) => ({ expect: code, body: SPEC, prepare: () => void (decide = () => ({ ok: false, code, message: 'No' })) })),
     { expect: 'auth.scope', body: SPEC, prepare: () => void (decide = () => ({ ok: false, code: 'auth.scope', message: 'Ask' })) },
   ),
   ...slot(

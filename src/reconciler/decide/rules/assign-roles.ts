@@ -226,7 +226,7 @@ export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unw
   return unwanted === undefined && !asked && !counted && isSurelyCurrent(workload, view);
 }
 
-/** A workload may have ended before the last edit. Without a template, only one that was started for this spec is known not to. */
+/** Without a template, only a workload that was started for this spec has surely not ended before the last edit. */
 function isSurelyCurrent(workload: WorkloadView, view: SlotView): boolean {
   return view.template === undefined ? workload.known.origin?.spec === view.spec : isCurrent(workload, view);
 }
