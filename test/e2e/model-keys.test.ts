@@ -15,7 +15,10 @@ const RUNTIMES = {
   podman: async () => startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX }),
 } as const;
 
-const slotOf = (...keys: readonly string[]): string => `backend = "cpu"\n[model]\ndefault = "demo-fox"\n${keys.join('\n')}\n`;
+/** Other suites have containers in the same podman. */
+const SLOT = `keys-${process.pid}`;
+const slotOf = (...keys: readonly string[]): string =>
+  `provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n${keys.join('\n')}\n`;
 const ADAPTERS = `adapters = [{ name = "lazy", file = "loras/lazy.gguf" }, { name = "jumps", file = "loras/jumps.gguf", scale = 1.5 }]`;
 const LAZY = 'The lazy dog.';
 const JUMPS = 'The jumps over the lazy dog.';
@@ -32,13 +35,13 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
     afterAll(() => service?.dispose(), 60_000);
 
     const explain = async (): Promise<string> =>
-      JSON.parse(await (await fetch(`${service.url}/api/slots/primary/explain`)).text()).text ?? '';
+      JSON.parse(await (await fetch(`${service.url}/api/slots/${SLOT}/explain`)).text()).text ?? '';
     const server = async (): Promise<string | undefined> => /served by "(.*)"/.exec(await explain())?.[1];
     const serve = async (...keys: readonly string[]): Promise<void> => {
       const before = await server();
-      await service.save('primary', slotOf(...keys));
+      await service.save(SLOT, slotOf(...keys));
       await eventually('a server with these keys', async () => ![undefined, before].includes(await server()), 60_000);
-      await service.until('primary', 'up to date', (slot) => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot));
+      await service.until(SLOT, 'up to date', (slot) => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot));
     };
     const ask = async (model: string, more: object = {}): Promise<string> =>
       chatText(await service.chat({ model, temperature: 0, messages: [{ role: 'user', content: 'Say it' }], ...more }));
@@ -51,8 +54,8 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
       return { status: answer.status, text: await answer.text() };
     };
     const stalled = async (reason: string, message: string, ...keys: readonly string[]): Promise<void> => {
-      await service.save('primary', slotOf(...keys));
-      await service.until('primary', message, (slot) => {
+      await service.save(SLOT, slotOf(...keys));
+      await service.until(SLOT, message, (slot) => {
         const found = condition(slot, 'Stalled');
         return found?.status === 'True' && found.reason === reason && found.message.includes(message);
       });
@@ -60,57 +63,57 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
 
     test('adapters answer by their names, one at a time, and the model itself answers otherwise', async () => {
       await serve(ADAPTERS);
-      const names = ['primary', 'primary:lazy', 'primary:jumps', 'primary:lazy', 'primary', 'demo-fox'];
+      const names = [SLOT, `${SLOT}:lazy`, `${SLOT}:jumps`, `${SLOT}:lazy`, SLOT, 'demo-fox'];
       const answers: string[] = [];
       for (const name of names) answers.push(await ask(name));
       const fox = DEMO_SENTENCES['demo-fox'];
       expect(answers).toEqual([fox, LAZY, JUMPS, LAZY, fox, fox]);
       expect(await Promise.all(names.map(async (name) => await ask(name)))).toEqual(answers);
       // Whoever names an adapter gets it, whatever else the request says.
-      expect(await ask('primary:lazy', { lora: [{ id: 1, scale: 1 }] })).toBe(LAZY);
-      expect(await explain()).toMatch(/adapters: "primary:lazy", "primary:jumps", with [\d.]+ KiB of the memory/);
+      expect(await ask(`${SLOT}:lazy`, { lora: [{ id: 1, scale: 1 }] })).toBe(LAZY);
+      expect(await explain()).toMatch(/adapters: "keys-\d+:lazy", "keys-\d+:jumps", with [\d.]+ KiB of the memory/);
     }, 120_000);
 
     test('adapters are listed as models, and answer on the paths that can choose them only', async () => {
       const listed = await (await fetch(`${service.url}/v1/models`)).text();
       expect(JSON.parse(listed).data.map(({ id }: { readonly id: string }) => id)).toEqual(
-        expect.arrayContaining(['demo-fox', 'primary:lazy', 'primary:jumps']),
+        expect.arrayContaining(['demo-fox', `${SLOT}:lazy`, `${SLOT}:jumps`]),
       );
       const messages = [{ role: 'user', content: 'Say it' }];
-      expect((await post('/v1/completions', { model: 'primary:lazy', prompt: 'Say it' })).text).toContain(LAZY);
-      expect((await post('/v1/responses', { model: 'primary:lazy', input: 'Say it' })).text).toContain(LAZY);
-      const refused = await post('/v1/messages', { model: 'primary:lazy', messages, max_tokens: 20 });
+      expect((await post('/v1/completions', { model: `${SLOT}:lazy`, prompt: 'Say it' })).text).toContain(LAZY);
+      expect((await post('/v1/responses', { model: `${SLOT}:lazy`, input: 'Say it' })).text).toContain(LAZY);
+      const refused = await post('/v1/messages', { model: `${SLOT}:lazy`, messages, max_tokens: 20 });
       expect(refused.status).toBe(400);
       expect(refused.text).toContain('The adapter \\"lazy\\" answers \\"/v1/chat/completions\\"');
-      expect((await post('/v1/messages', { model: 'primary', messages, max_tokens: 20 })).text).toContain(DEMO_SENTENCES['demo-fox']);
+      expect((await post('/v1/messages', { model: SLOT, messages, max_tokens: 20 })).text).toContain(DEMO_SENTENCES['demo-fox']);
     }, 60_000);
 
     test('a missing draft model stops nothing: the slot says which, keeps serving, and starts once it is there', async () => {
       await stalled('ModelMissing', 'The model "draft.gguf" does not exist', ADAPTERS, 'draft = { model = "draft.gguf", max = 4 }');
-      expect(await ask('primary:jumps')).toBe(JUMPS);
+      expect(await ask(`${SLOT}:jumps`)).toBe(JUMPS);
       await writeFile(path.join(service.modelsDir, 'draft.gguf'), encodeFoxDraft());
-      await service.until('primary', 'drafting', (slot) => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot));
+      await service.until(SLOT, 'drafting', (slot) => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot));
       expect(await explain()).toMatch(/draft: model "draft.gguf" proposes up to 4 tokens, with [\d.]+ MiB of the memory/);
     }, 120_000);
 
     test('a draft model proposes tokens, which change no answer', async () => {
-      const answer = await service.chat({ model: 'primary', temperature: 0, messages: [{ role: 'user', content: 'Say it' }] });
+      const answer = await service.chat({ model: SLOT, temperature: 0, messages: [{ role: 'user', content: 'Say it' }] });
       const { choices, timings } = JSON.parse(await answer.text());
       expect(choices[0].message.content).toBe(DEMO_SENTENCES['demo-fox']);
       expect(timings.draft_n).toBeGreaterThan(0);
       expect(timings.draft_n_accepted).toBeGreaterThan(0);
-      expect(await ask('primary:lazy')).toBe(LAZY);
+      expect(await ask(`${SLOT}:lazy`)).toBe(LAZY);
     }, 60_000);
 
     test('keys and values are stored in fewer bits', async () => {
       await serve('kv_cache = { k = "q8_0", v = "q4_0" }');
-      expect(await ask('primary')).toBe(DEMO_SENTENCES['demo-fox']);
+      expect(await ask(SLOT)).toBe(DEMO_SENTENCES['demo-fox']);
       expect(await explain()).toContain('kv cache: keys q8_0, values q4_0');
     }, 90_000);
 
     test('places and thinking become flags that the server accepts', async () => {
       await serve('parallel = 3', 'context = 512', 'reasoning = { effort = "high", budget = 64 }', 'draft = { ngram = true, max = 8 }');
-      expect(await ask('primary')).toBe(DEMO_SENTENCES['demo-fox']);
+      expect(await ask(SLOT)).toBe(DEMO_SENTENCES['demo-fox']);
       const text = await explain();
       expect(text).toContain('parallel: 3 requests at once, with 512 tokens each');
       expect(text).toContain('reasoning: effort high, at most 64 tokens');
@@ -126,7 +129,7 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
       '%j is refused, and what serves goes on',
       async (keys, reason, message) => {
         await stalled(reason, message, ...keys);
-        expect(await ask('primary')).toBe(DEMO_SENTENCES['demo-fox']);
+        expect(await ask(SLOT)).toBe(DEMO_SENTENCES['demo-fox']);
       },
       60_000,
     );
