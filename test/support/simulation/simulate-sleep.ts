@@ -11,8 +11,8 @@ import type { World } from './world.ts';
 
 export interface Sleepers {
   readonly provider: Pick<Provider, 'health' | 'sleep'> | undefined;
-  /** It sleeps, or is about to. */
-  isAsleep(id: WorkloadId): boolean;
+  /** It sleeps, or is about to; but not where a controller before `bornAt` told it to, and it fell asleep later. */
+  isAsleep(id: WorkloadId, bornAt: number): boolean;
 }
 
 const LEAST_SEED = 10_000;
@@ -29,6 +29,7 @@ export function createSleepers(
   if (seed < LEAST_SEED || seed % 5 === 0 || !random.chance(0.5)) return NONE;
   const asleep = new Set<WorkloadId>();
   const falling = new Set<WorkloadId>();
+  const told = new Map<WorkloadId, { at: number; until: number }>();
   const frees = random.chance(0.5);
   const fate = (): Fate => (isChaos() ? random.pick(FATES) : 'works');
   const idOf = (endpoint: Endpoint): WorkloadId | undefined => world().runtime.at(endpoint)?.id;
@@ -37,9 +38,12 @@ export function createSleepers(
     const chosen = fate();
     if (chosen !== 'works') world().deeds.sleepless.add(id);
     if (chosen === 'refuses') return '"POST /sleep" was answered with status 500';
+    const at = clock.now();
     if (sleeps) falling.add(id);
+    if (sleeps) told.set(id, { at, until: Number.POSITIVE_INFINITY });
     await pause(clock, chosen.startsWith('hangs') ? timeoutMs : random.int(0, 3000), signal);
     falling.delete(id);
+    if (sleeps) told.set(id, { at, until: clock.now() });
     const changes = chosen === 'works' || chosen === 'hangs and works';
     if (changes && sleeps) asleep.add(id);
     else if (changes) asleep.delete(id);
@@ -54,7 +58,10 @@ export function createSleepers(
       return id === undefined ? 'Nothing listens on this port' : await turn(id, sleeps, timeoutMs, signal);
     };
   return {
-    isAsleep: (id) => asleep.has(id) || falling.has(id),
+    isAsleep(id, bornAt) {
+      const { at = 0, until = 0 } = told.get(id) ?? {};
+      return (asleep.has(id) || falling.has(id)) && !(at < bornAt && until >= bornAt);
+    },
     provider: {
       async health(endpoint, ...asked) {
         const health = await FAKE_PROVIDER.health(endpoint, ...asked);

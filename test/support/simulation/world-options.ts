@@ -40,7 +40,7 @@ export interface WorldOptions {
   /** Replaces functions of the provider. */
   readonly provider?: Partial<Provider>;
   /** Whether a server sleeps, and takes no requests. Default: none does. */
-  readonly isAsleep?: (id: WorkloadId) => boolean;
+  readonly isAsleep?: (id: WorkloadId, bornAt: number) => boolean;
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;
   /** What was learned of requests before the world began. Default: nothing. */

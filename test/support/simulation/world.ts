@@ -39,7 +39,7 @@ export interface World {
   crash(index?: number): Life;
   readonly deeds: Deeds;
   /** Whether a server sleeps in truth, whatever controllers know. */
-  isAsleep(id: WorkloadId): boolean;
+  isAsleep(id: WorkloadId, bornAt: number): boolean;
   /** Whether the runtime answers, apart from single calls that fail. */
   isReachable(): boolean;
   readonly memoryBudgetBytes: number | undefined;
@@ -170,7 +170,7 @@ export function createWorld(options: WorldOptions = {}): World {
       return beginAgain(index);
     },
     deeds,
-    isAsleep: (id) => options.isAsleep?.(id) === true,
+    isAsleep: (id, bornAt) => options.isAsleep?.(id, bornAt) === true,
     isReachable: () => options.behaviour?.unreachable?.() === undefined,
     memoryBudgetBytes: settings.SVC_MEMORY_BUDGET,
     edit(text, document) {

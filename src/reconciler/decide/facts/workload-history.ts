@@ -39,6 +39,8 @@ export interface ProbeFact {
   readonly message: string;
   /** Whether it ever passed. */
   readonly passed: boolean;
+  /** It slept and has not passed since: a failed probe does not show that it is awake. Default: no. */
+  readonly slept?: boolean;
   /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
   readonly failingEndpoints: readonly Endpoint[];
   /** Endpoints that have passed once; a server at any other one has not shown yet that it is ready. */
@@ -171,6 +173,7 @@ export function mergeProbe(before: ProbeFact | undefined, { health, endpoints, f
     consecutiveSilences: health.kind === 'silent' ? (before?.consecutiveSilences ?? 0) + 1 : 0,
     message: passing ? '' : health.message,
     passed: sound || before?.passed === true,
+    slept: health.kind === 'asleep' || (!passing && before?.slept === true),
     failingEndpoints,
     passedEndpoints: endpoints.filter((each) => isAmong(each, passedBefore) || !isAmong(each, failingEndpoints)),
   };

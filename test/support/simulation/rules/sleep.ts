@@ -4,6 +4,7 @@ import type { Planned } from '../journal.ts';
 import type { Rule } from './rule.ts';
 
 export const judgeSleep: Rule = ({ world, life, wrong }) => {
+  const bornAt = world.clock.now();
   /** When a request last asked for a slot, or ended. */
   const usedAt = new Map<SlotName, number>();
 
@@ -35,7 +36,7 @@ export const judgeSleep: Rule = ({ world, life, wrong }) => {
       for (const { slot, answers, hold } of life.traffic.requests) {
         if (answers.length > 0) continue;
         usedAt.set(slot, world.clock.now());
-        if (hold !== undefined && world.isAsleep(hold)) wrong(`A request to "${slot}" is sent to "${hold}", which sleeps`);
+        if (hold !== undefined && world.isAsleep(hold, bornAt)) wrong(`A request to "${slot}" is sent to "${hold}", which sleeps`);
       }
     },
   };
