@@ -2,6 +2,7 @@
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
+import { isUpstreamFailure } from './route/decide/fall-back.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
 
@@ -72,6 +73,12 @@ export class ClientAnswer implements BatchedWriter {
   readonly #batcher: WriteBatcher;
   #batch = '';
   #wroteAt = 0;
+  /** Headers that every answer gets, also an error. */
+  headers: Readonly<Record<string, string>> | undefined;
+  /** An upstream's error that another slot may do better than is not sent, but kept. */
+  keepsErrors = false;
+  /** Sends the error that is kept. */
+  kept: (() => void) | undefined;
   /** Number of line ends at the end of what was sent; two end an event. */
   #lineEnds = 2;
 
@@ -97,6 +104,7 @@ export class ClientAnswer implements BatchedWriter {
     this.status = head.status;
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
+    if (this.headers !== undefined) headers.push(...Object.entries(this.headers).flat());
     if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
     if (this.#stream) disableProxyBuffering(headers);
     this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
@@ -163,7 +171,10 @@ export class ClientAnswer implements BatchedWriter {
       const name = head.headers[index]?.toLowerCase() ?? '';
       if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
     }
-    this.#error({ status: head.status, headers, body: JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId)) });
+    const body = JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId));
+    const send = (): void => this.#error({ status: head.status, headers, body });
+    if (this.keepsErrors && isUpstreamFailure(head.status)) this.kept = send;
+    else send();
   }
 
   onceDrained(callback: () => void): void {
@@ -204,7 +215,7 @@ export class ClientAnswer implements BatchedWriter {
 
   #error(answer: ErrorAnswer): void {
     this.status = answer.status;
-    answerError(this.#req, this.#res, answer);
+    answerError(this.#req, this.#res, { ...answer, headers: { ...answer.headers, ...this.headers } });
   }
 
   #countLineEnds(bytes: Buffer): void {

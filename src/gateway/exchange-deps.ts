@@ -10,6 +10,7 @@ import type { BodyScan } from './body/body-scan.ts';
 import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
 import type { RequestBody } from './body/request-body.ts';
 import type { Attempt, AttemptEvents, Hold } from './request-events.ts';
+import type { Move } from './route/decide/fall-back.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
@@ -30,6 +31,8 @@ export interface FinishedRequest {
   /** Time from arrival to the first byte of the answer's body; undefined if the answer was not streamed. */
   readonly ttftSeconds?: number | undefined;
   readonly tokens?: Usage | undefined;
+  /** The moves that led to the slot, the first one first. Default: none. */
+  readonly moves?: readonly Move[] | undefined;
 }
 
 /** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */

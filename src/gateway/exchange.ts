@@ -8,6 +8,7 @@
  *            hold or park   slot open: Holds.acquire; slot loading: ParkedRequest.park     onOpen, onRoutable
  *            attempt        Forward sends to one endpoint and passes the answer on         onDone
  *            │   └─ lost    no answer came: release the hold, park, and resend             onLost ─► onOpen
+ *            │   └─ cause fall-back.ts names another slot: leave this one, and hold or park there
  *            finish         release hold, ticket, body and connection; report once
  *
  * Each part calls `fail` instead if the request cannot go on. Besides, `checkTimeouts` is called about once a second,
@@ -19,21 +20,22 @@ import type { Member } from '../platform/dense-set.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
-import { presetOf, type FoundPreset } from '../schema/slot/presets.ts';
+import { presetOf } from '../schema/slot/presets.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
-import { BODIES_FILL_MEMORY } from './body/kept-body.ts';
+import { givePreset } from './body/apply-preset.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
+import { FallbackJourney } from './fallback-journey.ts';
 import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events.ts';
 import { OPENAI } from './route/decide/dialects.ts';
+import { causeOf, type FallbackCause } from './route/decide/fall-back.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
 import { askedOf, planRequest, refuseUse, routeRequest, type DirectRequest, type ForwardPlan } from './route/decide/route.ts';
-
 import { ParkedRequest } from './traffic/parked-request.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
 import { Forward } from './upstream/forward.ts';
@@ -49,8 +51,13 @@ export interface ExchangeRequest {
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
+const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
+/** Causes at arrival. */
+const CROWDED: FallbackCause = { kind: 'queue' };
+const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
 const CONTINUED: ReadonlySet<Capability> = new Set(['chat', 'completion']);
 
+// oxlint-disable-next-line house/function-length -- One state machine over a request on its way through slots: every event may meet every state
 export class Exchange implements ActiveExchange, RequestEvents {
   readonly #deps: ExchangeDeps;
   readonly #request: ExchangeRequest;
@@ -67,6 +74,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #hold: Hold | undefined;
   #attempt: Attempt | undefined;
   #parked: ParkedRequest | undefined;
+  /** Undefined where the slot declares no fallback. */
+  #journey: FallbackJourney | undefined;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     this.#deps = deps;
@@ -117,7 +126,9 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   #route(): void {
     const { path, direct } = this.#request;
-    const { board, traffic, now, providers } = this.#deps;
+    const { board, providers, applyPreset } = this.#deps;
+    const chosen = this.#journey && board.current().slots.get(this.#journey.slot);
+    if (chosen !== undefined) return this.#enter(chosen);
     const decision = routeRequest(path, this.#requestBody.model, board.current());
     if (decision.kind === 'refuse') return this.fail(decision.code, decision.message, 'model');
     if (decision.kind === 'unknown') return this.#park(undefined);
@@ -127,7 +138,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     // A preset that is edited later does not change a request that waits.
     const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
-    const problem = found && givePreset(found, this.#scan, this.#requestBody, { path, slot, deps: this.#deps });
+    const problem =
+      found && givePreset(found, this.#scan, this.#requestBody, { path: path.path, provider: providers[slot.spec.provider], applyPreset });
     if (problem === 'incomplete') {
       this.#bodyReady = false;
       return this.#requestBody.whenWhole(() => this.onRoutable());
@@ -135,10 +147,57 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (problem !== undefined) return this.fail(...problem);
     const plan = path.native === true ? planRequest(this.#request, slot, this.#deps) : undefined;
     if (plan?.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
-    traffic.parking.noteDemand(slot.name, now());
-    if (slot.admission.kind === 'open') this.onOpen(slot);
-    else if (slot.admission.kind === 'park') this.#park(slot.name);
-    else this.fail(slot.admission.code, slot.admission.message);
+    if (slot.spec.fallback === undefined || path.native === true || direct !== undefined) this.#enter(slot);
+    else this.#enter(this.#startJourney(slot));
+  }
+
+  #startJourney(asked: RoutedSlot): RoutedSlot {
+    const { capability } = this.#request.path;
+    const isAble = (slot: RoutedSlot): boolean =>
+      slot.capabilities.includes(capability) &&
+      planRequest(this.#request, slot, this.#deps).kind !== 'refuse' &&
+      refuseUse(this.#scan, { capability, slot }, this.#deps.board.current(), this.#deps.providers) === undefined;
+    this.#journey = new FallbackJourney(this.#deps, asked.name, isAble);
+    this.#answer.keepsErrors = true;
+    return this.#journey.start(asked, this.#conversation() ?? this.#request.requestId);
+  }
+
+  /** Holds or parks the request at a slot, unless it goes to another one. */
+  #enter(slot: RoutedSlot): void {
+    const { name, admission } = slot;
+    const { traffic, now } = this.#deps;
+    this.#slot = name;
+    traffic.parking.noteDemand(name, now());
+    if (this.#journey !== undefined) {
+      this.#answer.headers = this.#journey.headers();
+      const isLoading = admission.kind === 'park';
+      if (admission.kind !== 'refuse' && (this.fallBack(CROWDED) || (isLoading && this.fallBack(NOT_LOADED)))) return;
+    }
+    if (admission.kind === 'open') this.onOpen(slot);
+    else if (admission.kind === 'park') this.#park(name);
+    else this.fail(admission.code, admission.message);
+  }
+
+  get leavesQueueAfterMs(): number {
+    return this.#journey?.leavesQueueAfterMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Only before the first byte of an answer, and with a body that can be sent again. */
+  fallBack(cause: FallbackCause): boolean {
+    const from = this.#slot;
+    if (this.#journey === undefined || from === undefined || this.#answer.started || !this.#requestBody.resendable) return false;
+    const next = this.#journey.next(cause);
+    if (next === undefined) return false;
+    this.#leaveSlot();
+    this.#attempt = undefined;
+    this.#hold = undefined;
+    this.#parked?.moveOn();
+    this.#answer.kept = undefined;
+    const { parking } = this.#deps.traffic;
+    // The slot goes on loading, although nobody waits for it any more.
+    if (cause.kind === 'loading' && parking.waiting(from) === 0) parking.ask(from);
+    this.#enter(next);
+    return true;
   }
 
   onOpen(slot: RoutedSlot): void {
@@ -146,11 +205,14 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const plan = planRequest(this.#request, slot, this.#deps);
     if (plan.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (this.#scan.delaysAttempt?.(slot, this.#requestBody, this) === true) return;
-    const hold = traffic.holds.acquire(slot, this, this.#parked?.failedOn, this.#conversation());
+    // The workload of a slot that the request has left concerns only the attempt there.
+    const holder = this.#journey === undefined ? this : { onStopping: () => attempt.giveUp(STOPPED) };
+    const hold = traffic.holds.acquire(slot, holder, this.#parked?.failedOn, this.#conversation());
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
-    this.#attempt = this.#createAttempt(plan, hold);
-    this.#attempt.start();
+    const attempt = this.#createAttempt(plan, hold);
+    this.#attempt = attempt;
+    attempt.start();
   }
 
   /** Only texts that are continued gain from the cache of one replica. A client that names a session knows better. */
@@ -169,10 +231,12 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   onStopping(): void {
-    this.#attempt?.giveUp('The workload was stopped before the answer was complete: send the request again');
+    this.#attempt?.giveUp(STOPPED);
   }
 
   onDone(): void {
+    if (this.#answer.kept !== undefined && this.fallBack({ kind: 'upstream.failed' })) return;
+    this.#answer.kept?.();
     this.#finish(this.#answer.status);
   }
 
@@ -187,6 +251,10 @@ export class Exchange implements ActiveExchange, RequestEvents {
   /** Sends the error as the answer or inside a stream that has begun, or cuts the connection. */
   fail(code: ErrorCode, message: string, param: string | null = null): void {
     if (this.#finished) return;
+    if (this.#journey !== undefined && this.#slot !== undefined) {
+      const cause = causeOf(code, this.#deps.board.current().slots.get(this.#slot));
+      if (cause !== undefined && (cause.kind === 'stalled' || this.#attempt !== undefined) && this.fallBack(cause)) return;
+    }
     if (this.#answer.started) this.#answer.abort(code, message);
     else this.#answer.refuse(code, message, param);
     this.#finish(this.#answer.status);
@@ -207,11 +275,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#finished = true;
     const { active, report } = this.#deps;
     active.remove(this.#member);
-    this.#parked?.leave();
-    const hold = this.#hold;
-    const leaving = this.#attempt?.destroy();
-    if (leaving === undefined) hold?.release();
-    else void leaving.finally(() => hold?.release());
+    this.#leaveSlot();
     this.#requestBody.release();
     report({
       slot: this.#slot,
@@ -221,28 +285,17 @@ export class Exchange implements ActiveExchange, RequestEvents {
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed ? secondsOf(this.#attempt?.ttftMs) : undefined,
       tokens: this.#attempt?.usage(),
+      moves: this.#journey?.moves,
     });
   }
-}
 
-/** Returns the problem with a body that cannot get the preset. */
-function givePreset(
-  { name, preset }: FoundPreset,
-  scan: BodyScan,
-  body: RequestBody,
-  { path: { path }, slot, deps }: Readonly<{ path: InferencePath; slot: RoutedSlot; deps: ExchangeDeps }>,
-): Parameters<Exchange['fail']> | 'incomplete' | undefined {
-  const { adapterPaths = new Set<string>() } = deps.providers[slot.spec.provider]?.keys ?? {};
-  if (preset.isAdapter === true && !adapterPaths.has(path)) {
-    const paths = [...adapterPaths].map((each) => `"${each}"`).join(', ');
-    const message = `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`;
-    return ['model.unsupported', message, 'model'];
+  #leaveSlot(): void {
+    this.#parked?.leave();
+    const hold = this.#hold;
+    const leaving = this.#attempt?.destroy();
+    if (leaving === undefined) hold?.release();
+    else void leaving.finally(() => hold?.release());
   }
-  if (scan.isForm) return ['request.invalid', `The preset "${name}" cannot change a form: send the name of the slot`, 'model'];
-  if (!body.whole) return 'incomplete';
-  const pieces = deps.applyPreset(body.chunks, preset);
-  if (pieces === undefined) return ['request.invalid', scan.unfinished];
-  return body.edit(pieces) ? undefined : ['server.overloaded', BODIES_FILL_MEMORY];
 }
 
 const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);

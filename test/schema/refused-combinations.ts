@@ -3,6 +3,8 @@ export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<str
   [{ storage: { claimName: 'models', hostPath: '/models' } }, 'storage.claimName'],
   [{ resources: { deviceAccess: 'hostDevices', gpuResource: 'nvidia.com/gpu' } }, 'resources.gpuResource'],
   [{ autoscale: { min: 3, max: 2, target: { inFlight: 1 } } }, 'autoscale.min'],
+  [{ fallback: { when: ['stalled'] } }, 'fallback'],
+  [{ fallback: { split: { a: 60, b: 41 } } }, 'fallback.split'],
   [{ autoscale: { min: 0, max: 2, target: { inFlight: 1 } } }, 'autoscale'],
   [{ lifecycle: { warm: ['Mon-Fri 08:30-18:00'] } }, 'lifecycle'],
   [{ lifecycle: { prewarm: 'learned' } }, 'lifecycle'],

@@ -66,6 +66,11 @@ export const METRICS = {
     'How long requests were parked; requests that were not parked do not count',
     PARKED_SECONDS,
   ),
+  svc_fallback_total: counter(
+    ['slot', 'to', 'reason'],
+    'requests',
+    'Finished requests that have moved from a slot to another one, by the condition of `[fallback]` that held, or "split"',
+  ),
   gen_ai_server_time_to_first_token_seconds: histogram(
     ['slot', 'route'],
     'seconds',

@@ -1,5 +1,6 @@
 /** Request metrics. Series are bound once per slot, route and status: a request costs a few lookups and additions. */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
+import type { Move } from '../../gateway/route/decide/fall-back.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Counted, MetricFactory } from './metric-factory.ts';
 
@@ -14,6 +15,8 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   const perToken = histogram('gen_ai_server_time_per_output_token_seconds');
   const tokensPerSecond = histogram('svc_output_tokens_per_second');
   const tokens = histogram('gen_ai_client_token_usage');
+  const fallback = counter('svc_fallback_total');
+  const moved = new Map<string, Move>();
   /** Key: slot; undefined for requests that reached none. */
   const bound = new Map<SlotName | undefined, OfSlot>();
   type OfSlot = ReturnType<typeof seriesOfSlot>;
@@ -66,13 +69,24 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
       if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds);
       if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds);
       observeTokens(ofSlot, ofRoute, request);
+      for (const move of request.moves ?? []) {
+        moved.set(`${move.from} ${move.to} ${move.reason}`, move);
+        fallback.increment(labelsOf(move));
+      }
     },
     /** Removes the series of slots that have left the board, also those of requests that ended after that. */
     keepOnly(slots: ReadonlyMap<SlotName, unknown>) {
       for (const [slot, ofSlot] of bound) if (slot !== undefined && !slots.has(slot)) remove(slot, ofSlot);
+      for (const [key, move] of moved) {
+        if (slots.has(move.from) && slots.has(move.to)) continue;
+        fallback.remove(labelsOf(move));
+        moved.delete(key);
+      }
     },
   };
 }
+
+const labelsOf = ({ from, to, reason }: Move) => ({ slot: from, to, reason });
 
 function added<Key, Value>(all: Map<Key, Value>, key: Key, value: Value): Value {
   all.set(key, value);

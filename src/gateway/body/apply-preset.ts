@@ -1,8 +1,13 @@
 /** Gives a JSON body the parameters of a preset: only these bytes of it change, and no value is parsed. */
-import type { Preset } from '../../schema/slot/presets.ts';
+import type { Provider } from '../../providers/provider.ts';
+import type { FoundPreset, Preset } from '../../schema/slot/presets.ts';
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
+import type { RequestEvents } from '../request-events.ts';
+import type { BodyScan } from './body-scan.ts';
+import { BODIES_FILL_MEMORY } from './kept-body.ts';
+import type { RequestBody } from './request-body.ts';
 
-type Parameters = Pick<Preset, 'set' | 'force'>;
+type PresetParameters = Pick<Preset, 'set' | 'force'>;
 type Edit = readonly [from: number, to: number, bytes: Buffer];
 
 interface Parameter {
@@ -26,11 +31,37 @@ const ESCAPE = Buffer.from(String.raw`\u`);
 
 export type ApplyPreset = ReturnType<typeof createPresetEditor>;
 
+interface PresetUse {
+  readonly path: string;
+  readonly provider: Pick<Provider, 'keys'> | undefined;
+  readonly applyPreset: ApplyPreset;
+}
+
+/** Returns the problem with a body that cannot get the preset. */
+export function givePreset(
+  { name, preset }: FoundPreset,
+  scan: BodyScan,
+  body: RequestBody,
+  { path, provider, applyPreset }: PresetUse,
+): Parameters<RequestEvents['fail']> | 'incomplete' | undefined {
+  const adapterPaths = [...(provider?.keys?.adapterPaths ?? [])];
+  if (preset.isAdapter === true && !adapterPaths.includes(path)) {
+    const paths = adapterPaths.map((each) => `"${each}"`).join(', ');
+    const message = `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`;
+    return ['model.unsupported', message, 'model'];
+  }
+  if (scan.isForm) return ['request.invalid', `The preset "${name}" cannot change a form: send the name of the slot`, 'model'];
+  if (!body.whole) return 'incomplete';
+  const pieces = applyPreset(body.chunks, preset);
+  if (pieces === undefined) return ['request.invalid', scan.unfinished];
+  return body.edit(pieces) ? undefined : ['server.overloaded', BODIES_FILL_MEMORY];
+}
+
 /** Prepares each preset once, which costs more than its use. */
 export function createPresetEditor() {
-  const prepared = new WeakMap<Parameters, Prepared>();
+  const prepared = new WeakMap<PresetParameters, Prepared>();
   /** Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset. */
-  return (body: readonly Buffer[], preset: Parameters): readonly Buffer[] | undefined => {
+  return (body: readonly Buffer[], preset: PresetParameters): readonly Buffer[] | undefined => {
     const { parameters, filter } = prepared.get(preset) ?? prepare(preset);
     if (!prepared.has(preset)) prepared.set(preset, { parameters, filter });
     const finder = new ParameterFinder(parameters);
@@ -48,7 +79,7 @@ function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Param
   return !body.includes(ESCAPE) && parameters.every(({ key }) => !body.includes(key));
 }
 
-function prepare({ set, force }: Parameters): Prepared {
+function prepare({ set, force }: PresetParameters): Prepared {
   const all = { ...set, ...force };
   const fields = Object.keys(all).map((key, tag) => [key, { tag }] as const);
   const parameters = Object.entries(all).map(([key, value]): Parameter => {

@@ -16,6 +16,7 @@ import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
 import type { LostAttempt, RequestEvents } from '../request-events.ts';
+import type { FallbackCause } from '../route/decide/fall-back.ts';
 import { isSameTarget } from './hold.ts';
 import type { Ticket, Waiter } from './parking.ts';
 
@@ -24,11 +25,18 @@ const RESENDS = 2;
 const RETRY_FIRST_MS = 50;
 /** A connection that is refused costs the upstream nothing. */
 const RETRY_REFUSED_MS = 1000;
+/** Between looks for a slot that a waiting request may move to, when there was none. */
+const MOVE_AGAIN_MS = 1000;
 /** After the first and the second try. Within that time, a crash is on the board. */
 const RETRY_ACCEPTED_MS = [RETRY_FIRST_MS, 2000] as const;
 
 type ParkedDeps = Pick<ExchangeDeps, 'board' | 'now' | 'settings' | 'traffic'>;
-type ParkedEvents = Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'>;
+interface ParkedEvents extends Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'> {
+  /** Milliseconds in the queue of its slot after which the request may move to another one; `Infinity`: never. */
+  readonly leavesQueueAfterMs: number;
+  /** Returns true if the request has moved to another slot, and has left the queue of this one. */
+  fallBack(cause: FallbackCause): boolean;
+}
 
 interface FailedTarget {
   readonly target: Target;
@@ -44,6 +52,9 @@ export class ParkedRequest implements Waiter {
   #since = 0;
   #ticket: Ticket | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #moveTimer: NodeJS.Timeout | undefined;
+  /** `waitedMs` when it moved to its slot. */
+  #waitedBeforeMs = 0;
   #retries = 0;
   #deaths = 0;
   /** The targets on which attempts failed, the last one at the end, while the board goes on offering them. */
@@ -68,7 +79,10 @@ export class ParkedRequest implements Waiter {
     const options = { deadline, again: this.#lost !== undefined };
     const entered = this.#deps.traffic.parking.enter(slot, this, options);
     if (entered.kind === 'refuse') this.fail(entered.code, entered.message);
-    else this.#ticket = entered;
+    else {
+      this.#ticket = entered;
+      this.#watchLoading(this.#events.leavesQueueAfterMs);
+    }
     return entered.kind === 'parked';
   }
 
@@ -82,8 +96,10 @@ export class ParkedRequest implements Waiter {
     if (this.#deaths > RESENDS || tries > RESENDS) return this.#events.fail('upstream.failed', message);
     this.#failed = [...this.#failed.filter(({ target }) => !isSameTarget(target, hold)), { target: hold, tries }];
     this.#deps.traffic.noteFailure();
-    if (!this.park(hold.slot)) return;
     const slot = this.#deps.board.current().slots.get(hold.slot);
+    const hasReplica = slot?.admission.kind === 'open' && this.accepts(slot);
+    if (!hasReplica && this.#events.fallBack({ kind: 'upstream.failed' })) return;
+    if (!this.park(hold.slot)) return;
     // The board may have shown the death before the connection did.
     if (slot?.admission.kind === 'open') this.#forgetReplaced(slot);
     else this.onClosed();
@@ -102,6 +118,14 @@ export class ParkedRequest implements Waiter {
     this.#ticket = undefined;
     this.waitedMs = (this.waitedMs ?? 0) + this.#deps.now() - this.#since;
     clearTimeout(this.#timer);
+    clearTimeout(this.#moveTimer);
+  }
+
+  /** The request goes to another slot. Deaths count on. */
+  moveOn(): void {
+    this.onClosed();
+    this.#lost = undefined;
+    this.#waitedBeforeMs = this.waitedMs ?? 0;
   }
 
   onOpen(slot: RoutedSlot): void {
@@ -135,6 +159,17 @@ export class ParkedRequest implements Waiter {
 
   #forgetReplaced({ targets }: RoutedSlot): void {
     this.#failed = this.#failed.filter(({ target }) => targets.some((offered) => isSameTarget(offered, target)));
+  }
+
+  #watchLoading(afterMs: number): void {
+    if (afterMs === Number.POSITIVE_INFINITY) return;
+    const waitedMs = (): number => (this.waitedMs ?? 0) - this.#waitedBeforeMs + this.#deps.now() - this.#since;
+    const look = (): void => {
+      // Timers may be early by a millisecond or two.
+      const cause = { kind: 'loading', waitedMs: Math.max(afterMs, waitedMs()) } as const;
+      if (!this.#events.fallBack(cause)) this.#moveTimer = setTimeout(look, MOVE_AGAIN_MS);
+    };
+    this.#moveTimer = setTimeout(look, Math.max(0, afterMs - waitedMs()));
   }
 
   /** If the slot is not open, the publication that opens it releases this request. */

@@ -155,6 +155,7 @@ function describe(view: SlotView, roles: Roles) {
     backend: servedBackend(view, roles),
     backendChoice: view.backendChoice,
     notes: template?.notes,
+    fallback: spec.fallback,
     servedModel: servedModelOf(view, roles),
     capabilities: template?.capabilities ?? lastCapabilities ?? servesOf(spec),
     voices: template?.voices,

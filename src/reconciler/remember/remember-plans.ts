@@ -97,6 +97,7 @@ function settleShared(before: SharedFacts, after: SharedFacts): SharedFacts {
     models: settleEach(before.models, after.models),
     images: reuseEntries(before.images, images),
     aliasConflicts: settleEach(before.aliasConflicts, after.aliasConflicts),
+    fallbackProblems: settleEach(before.fallbackProblems, after.fallbackProblems),
     judged: settleEach(before.judged, after.judged, (judgement) => 'verdicts' in judgement),
     pulls: reuseEntries(before.pulls, after.pulls),
   });

@@ -40,6 +40,19 @@ export const SLOT_RULES: readonly SlotRule[] = [
     cel: "self.load == 'on-demand' || self.lifecycle.idleTimeout != 'never' || (self.lifecycle.warm.size() == 0 && self.lifecycle.prewarm == 'never')",
   },
   {
+    at: ['fallback'],
+    message: 'Write the names of other slots in "{to}" or "{split}"',
+    holds: ({ to, split }) => (Array.isArray(to) && to.length > 0) || (isTable(split) && Object.keys(split).length > 0),
+    cel: 'self.to.size() > 0 || self.split.size() > 0',
+  },
+  {
+    at: ['fallback'],
+    key: 'split',
+    message: 'More than 100 per cent go to other slots: lower the shares',
+    holds: ({ split }) => !isTable(split) || Object.values(split).reduce<number>((sum, each) => sum + Number(each), 0) <= 100,
+    cel: 'self.split.map(each, self.split[each]).sum() <= 100',
+  },
+  {
     at: ['model'],
     key: 'args',
     message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,

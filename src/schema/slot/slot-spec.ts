@@ -15,11 +15,12 @@ import {
   type Capability,
   type ProviderKind,
 } from './provider-kinds.ts';
-import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
+import { parseDurationMs, parseSizeBytes, WARM_TIME } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
 import { Presets } from './presets.ts';
+import { Fallback } from './fallback.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
@@ -41,10 +42,6 @@ const Model = z
 
 /** What a slot has that says nothing about its times. */
 export const DEFAULT_TIMES = { startTimeout: '5m', drainTimeout: '30s' } as const;
-
-/** Days, of which all are meant where none is written, and two times; the second one may be `24:00`. */
-export const WARM_TIME =
-  /^((Mon|Tue|Wed|Thu|Fri|Sat|Sun)(-(Mon|Tue|Wed|Thu|Fri|Sat|Sun))?(,(Mon|Tue|Wed|Thu|Fri|Sat|Sun)(-(Mon|Tue|Wed|Thu|Fri|Sat|Sun))?)* )?([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/;
 
 const Lifecycle = z.strictObject({
   idleTimeout: z
@@ -174,6 +171,7 @@ export const SlotDocument = z
     model: Model.describe('The model that the slot serves'),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
+    fallback: optional('Other slots that get requests while this one cannot answer them, or always get a share', Fallback),
     env: boundedRecord(PlainText.max(32_768), 200, EnvName)
       .superRefine(rulesAt('env'))
       .default({})
@@ -193,7 +191,7 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 
 type Parsed = z.output<typeof SlotDocument>;
 
-export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env'>> {
+export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback'>> {
   readonly provider: ProviderKind;
   /** Set for a declared provider; `deviceBytes` only if its engine asks for the memory of the device. */
   readonly engine?: EngineDefinition;

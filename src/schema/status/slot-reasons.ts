@@ -35,6 +35,10 @@ export const PROGRESS_REASONS = {
     'The text of the slot is valid, but one of its aliases, or a name of one of its presets, has another meaning, too',
     'Rename the alias that the message names, or the preset, in one of the two places',
   ),
+  FallbackUnusable: reason(
+    'The text of the slot is valid, but a slot that its `[fallback]` names does not exist, is the slot itself, or cannot answer all of its requests',
+    'Create the slot that the message names, or remove its name from `fallback`',
+  ),
   AsApplied: reason('The workload runs as it was started', 'Nothing'),
   NotYetSeen: reason(
     'The slot is new, and the controller has not looked at it yet',

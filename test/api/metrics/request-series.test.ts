@@ -15,6 +15,7 @@ const NAMES = [
   'gen_ai_server_time_per_output_token_seconds',
   'svc_output_tokens_per_second',
   'gen_ai_client_token_usage',
+  'svc_fallback_total',
 ] as const;
 const [one, two] = [SlotName.parse('one'), SlotName.parse('two')];
 const chat = { slot: one, route: '/v1/chat/completions', status: 200, seconds: 0.02 };
@@ -34,8 +35,9 @@ function createPlainSeries() {
   };
   return {
     text: () => NAMES.flatMap((name) => textOf(name, values.get(name) ?? new Map())).join('\n'),
-    requestFinished({ slot: name, route, status, seconds, parkedSeconds, ttftSeconds, tokens }: FinishedRequest) {
+    requestFinished({ slot: name, route, status, seconds, parkedSeconds, ttftSeconds, tokens, moves = [] }: FinishedRequest) {
       const slot = name ?? '';
+      for (const { from, to, reason } of moves) add('svc_fallback_total', { slot: from, to, reason });
       add('svc_requests_total', { slot, route, code: String(Math.min(status, 599)) });
       add('svc_request_seconds', { slot, route }, seconds);
       if (parkedSeconds !== undefined) add('svc_parked_seconds', { slot }, parkedSeconds);
@@ -49,7 +51,8 @@ function createPlainSeries() {
         add('gen_ai_server_time_per_output_token_seconds', { slot, route }, (seconds - ttftSeconds) / (output - 1));
     },
     remove(gone: SlotName) {
-      for (const series of values.values()) for (const key of series.keys()) if (key.startsWith(`slot="${gone}"`)) series.delete(key);
+      for (const series of values.values())
+        for (const key of series.keys()) if (key.startsWith(`slot="${gone}"`) || key.includes(`to="${gone}"`)) series.delete(key);
     },
   };
 }
@@ -90,6 +93,7 @@ async function textsOf(events: readonly Event[]) {
 
 const request = (finished: FinishedRequest): Event => ({ kind: 'request', request: finished });
 const streamed = { ...chat, parkedSeconds: 0.3, ttftSeconds: 0.015, tokens: { input: 10, output: 100 } };
+const moved = { ...chat, slot: two, moves: [{ from: one, to: two, reason: 'stalled' }] } as const;
 
 describe('createRequestSeries() shows what counting every value shows', () => {
   test.each<readonly [string, readonly Event[]]>([
@@ -114,6 +118,8 @@ describe('createRequestSeries() shows what counting every value shows', () => {
       ),
     ],
     ['tokens in no time', [request({ ...chat, seconds: 1, parkedSeconds: 1, tokens: { input: 0, output: 5 } })]],
+    ['moves to other slots', [request(moved), request({ ...moved, moves: [moved.moves[0], { from: two, to: one, reason: 'split' }] })]],
+    ['moves to a slot that leaves', [request(moved), { kind: 'keep', slots: [one] }, request({ ...chat, slot: two }), request(moved)]],
     ['statuses that no one knows', [599, 600, 999].map((status) => request({ ...chat, status }))],
     ['a slot that leaves', [request(streamed), request({ ...streamed, slot: two }), { kind: 'keep', slots: [two] }]],
     [

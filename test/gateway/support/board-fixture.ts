@@ -12,6 +12,7 @@ export interface SlotSketch {
   readonly model?: string;
   readonly aliases?: readonly string[];
   readonly presets?: NonNullable<SlotDocument['model']['presets']>;
+  readonly fallback?: SlotDocument['fallback'];
   readonly capabilities?: readonly Capability[];
   readonly voices?: readonly Voice[];
   /** What is known of the files of its model. */
@@ -92,8 +93,13 @@ function factsOf({ model: { default: id } }: SlotSpec, contents: ModelContents):
   return { id: ModelId.parse(id), hostPath: `/models/${id}`, sizeBytes: 1, contents };
 }
 
-function specOf(name: SlotName, model: string, { aliases = [], presets = {} }: Pick<SlotSketch, 'aliases' | 'presets'>): SlotSpec {
-  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases: [...aliases], presets } });
+function specOf(
+  name: SlotName,
+  model: string,
+  { aliases = [], presets = {}, fallback }: Pick<SlotSketch, 'aliases' | 'presets' | 'fallback'>,
+): SlotSpec {
+  const own = fallback === undefined ? {} : { fallback };
+  const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases: [...aliases], presets }, ...own });
   if (!parsed.ok) throw new Error(parsed.problems.map((problem) => problem.message).join('; '));
   return parsed.spec;
 }

@@ -130,7 +130,8 @@ const invalid = (message: string): Refusal => ({ kind: 'refuse', code: 'request.
 type Headers = Readonly<Record<string, string>>;
 
 /** Response headers that scripts may read: all that the service sets for clients. */
-const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, x-svc-note, etag';
+const EXPOSED =
+  'x-request-id, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, x-svc-note, x-svc-slot, x-svc-fallback, etag';
 /** Seconds for which a browser may remember the answer to a preflight. Chromium allows at most 7200. */
 const MAX_AGE = '600';
 const HEADER_NAMES = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+(?:\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*$/;

@@ -3,6 +3,7 @@ import type { ModelFacts, ProgramOptions, ProviderRegistry, Voice } from '../../
 import type { HostFacts, Hardware } from '../../../schema/status/hardware.ts';
 import type { Failure, Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { FallbackSpec } from '../../../schema/slot/fallback.ts';
 import type { Backend, Capability, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { Condition, SlotState } from '../../../schema/status/slot-status.ts';
@@ -173,6 +174,7 @@ export interface Decision {
   readonly backendChoice?: string | undefined;
   /** What keys of the slot make of its server. Default: nothing. */
   readonly notes?: readonly string[] | undefined;
+  readonly fallback?: FallbackSpec | undefined;
   readonly capabilities: readonly Capability[];
   /** The model that the serving workload was started for; undefined where that is not known. */
   readonly servedModel?: ModelFacts | undefined;

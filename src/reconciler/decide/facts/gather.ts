@@ -1,7 +1,9 @@
 /** Collects the facts about all slots of one pass: lookups only. Pure. */
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
+import { findFallbackProblems } from '../../../schema/slot/fallback.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
+import { servesOf } from '../../../schema/slot/slot-spec.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { ProgramOptions } from '../../../providers/provider.ts';
 import type { ImageReference, ObservedWorkload } from '../../ports.ts';
@@ -21,6 +23,7 @@ export interface SharedFacts {
   /** The image of each provider and backend that slots name, and whether it is present. */
   readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
   readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
+  readonly fallbackProblems: ReadonlyMap<SlotName, readonly string[]>;
   /** Verdicts of the providers on their backends on this machine. */
   readonly judged: ReadonlyMap<ProviderKind, Judgement>;
   /** The pulls under way, by key. */
@@ -58,12 +61,14 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     aliases: model.aliases,
     presets: model.presets,
   }));
+  const falling = [...desired.slots.values()].map(({ name, spec }) => ({ name, fallback: spec.fallback, capabilities: servesOf(spec) }));
   return {
     shared: {
       circumstances: { providers, machine, templateOf, compare, traits, leads },
       models: observed.models,
       images: gatherImages(desired, observed),
       aliasConflicts: findAliasConflicts(named),
+      fallbackProblems: findFallbackProblems(falling),
       judged: judgeAll(providers, machine),
       pulls: new Map(running.filter(([, { action }]) => isPull(action))),
     },

@@ -39,6 +39,7 @@ export interface SlotFacts {
   readonly slot: DesiredSlot;
   readonly judged: Judgement | undefined;
   readonly aliasConflicts: readonly string[];
+  readonly fallbackProblems: readonly string[];
   readonly model: ModelPresence | undefined;
   /** All models, for a slot whose server loads more than one. */
   readonly companions: Gathered['shared']['models'] | undefined;
@@ -96,6 +97,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     slot,
     judged: shared.judged.get(spec.provider),
     aliasConflicts: shared.aliasConflicts.get(name) ?? NO_CONFLICTS,
+    fallbackProblems: shared.fallbackProblems.get(name) ?? NO_CONFLICTS,
     model: shared.models.get(spec.model.default),
     companions: own.length > 1 ? shared.models : undefined,
     image,

@@ -4,6 +4,7 @@
  */
 import type { Finding } from '../../../schema/words/failure.ts';
 import { AT_REST, type Condition, type ConditionType } from '../../../schema/status/slot-status.ts';
+import { describeFallback } from '../../../schema/slot/fallback.ts';
 import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
@@ -148,11 +149,14 @@ function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): Condit
   return condition('Stalled', 'False', { reason: 'NotStalled', message: 'No action needed' });
 }
 
-function specValid({ slot: { problems }, aliasConflicts }: SlotView): ConditionInput {
-  if (problems.length === 0 && aliasConflicts.length > 0) {
-    return condition('SpecValid', 'True', { reason: 'AliasConflict', message: aliasConflicts.join('; ') });
+function specValid({ slot: { problems }, spec: { fallback }, aliasConflicts, fallbackProblems }: SlotView): ConditionInput {
+  const notes = [...aliasConflicts, ...fallbackProblems];
+  if (problems.length === 0 && notes.length > 0) {
+    const reason = aliasConflicts.length > 0 ? 'AliasConflict' : 'FallbackUnusable';
+    return condition('SpecValid', 'True', { reason, message: notes.join('; ') });
   }
-  if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: 'The spec is valid' });
+  const declared = fallback === undefined ? '' : `; requests fall back ${describeFallback(fallback)}`;
+  if (problems.length === 0) return condition('SpecValid', 'True', { reason: 'Parsed', message: `The spec is valid${declared}` });
   const message = `${problems.map((problem) => formatProblem(problem)).join('; ')}; the last valid spec stays in force`;
   return condition('SpecValid', 'False', { reason: 'SpecInvalid', message });
 }

@@ -7,6 +7,7 @@ import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/r
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
 import type { Decision, Plan } from '../facts/facts.ts';
 import { HOST, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
+import { describeFallback } from '../../../schema/slot/fallback.ts';
 import { quoted } from '../../../schema/slot/spec-problem.ts';
 
 /** Why one slot is as it is, one reason a line, the most important first. */
@@ -17,6 +18,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
     ...adviceLines(decision),
     ...conflictLines(decision),
+    ...(decision.fallback === undefined ? [] : [`  fallback: ${describeFallback(decision.fallback)}`]),
     ...(decision.backendChoice === undefined ? [] : [`  backend: ${decision.backendChoice}`]),
     ...memoryLines(decision.memory),
     ...(decision.notes ?? []).map((note) => `  ${note}`),
@@ -139,9 +141,11 @@ function adviceLines({ name, conditions }: Decision): readonly string[] {
   return [`  to do: ${adviceFor(stalled.reason).replaceAll('<slot>', name).replaceAll('`', '"')}`];
 }
 
-/** An alias that another slot has as well stops nothing, so it is no finding. */
+/** An alias that another slot has as well, or a fallback without effect, stops nothing, so it is no finding. */
 function conflictLines({ conditions }: Decision): readonly string[] {
-  return conditions.filter(({ reason }) => reason === 'AliasConflict').map((condition) => `  note: ${findingText(condition)}`);
+  return conditions
+    .filter(({ reason }) => reason === 'AliasConflict' || reason === 'FallbackUnusable')
+    .map((condition) => `  note: ${findingText(condition)}`);
 }
 
 function attemptLines({ lastFailure, nextAttemptAt }: Decision, now: number): readonly string[] {

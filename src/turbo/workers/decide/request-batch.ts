@@ -12,6 +12,8 @@ export interface RequestBatch {
   readonly routes: readonly string[];
   /** `COLUMNS` numbers for each request. NaN: undefined. */
   readonly numbers: Float64Array;
+  /** By index. Most requests have none. */
+  readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
 }
 
 /** Slot, route, status, seconds, parked seconds, seconds to first token, input tokens, output tokens, at the door. */
@@ -34,10 +36,12 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     numbers[at + 8] = atDoor ? 1 : 0;
     at += COLUMNS;
   }
-  return { slots: [...slots.keys()], routes: [...routes.keys()], numbers };
+  const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
+  return { slots: [...slots.keys()], routes: [...routes.keys()], numbers, moves };
 }
 
-export function unpackRequests({ slots, routes, numbers }: RequestBatch): readonly ReportedRequest[] {
+export function unpackRequests({ slots, routes, numbers, moves }: RequestBatch): readonly ReportedRequest[] {
+  const moved = new Map(moves);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
     const input = known(numbers[at + 6]);
@@ -51,6 +55,7 @@ export function unpackRequests({ slots, routes, numbers }: RequestBatch): readon
       ttftSeconds: known(numbers[at + 5]),
       tokens: input === undefined || output === undefined ? undefined : { input, output },
       atDoor: numbers[at + 8] === 1,
+      moves: moved.get(index),
     };
   });
 }

@@ -1,7 +1,7 @@
 /** Which entry of a schedule applies, and until when, over the corners of clocks and weeks. */
 import { describe, expect, test } from '@jest/globals';
 import { scheduledAt } from '../../../../src/reconciler/decide/rules/warm-schedule.ts';
-import { WARM_TIME } from '../../../../src/schema/slot/slot-spec.ts';
+import { WARM_TIME } from '../../../../src/schema/words/quantities.ts';
 
 const BERLIN = 'Europe/Berlin';
 const at = (schedule: readonly string[], time: string, zone = BERLIN) => {

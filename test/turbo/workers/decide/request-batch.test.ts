@@ -13,6 +13,7 @@ const REQUESTS: readonly ReportedRequest[] = [
     ttftSeconds: 0.1,
     tokens: { input: 3, output: 0 },
     atDoor: false,
+    moves: [{ from: slotName('b'), to: slotName('a'), reason: 'stalled' }],
   },
   { slot: undefined, route: '/v1/y', status: 401, seconds: 0, ...NOTHING_MORE, atDoor: true },
   { slot: slotName('b'), route: '/v1/x', status: 499, seconds: 2, ...NOTHING_MORE, atDoor: false },
