@@ -9,10 +9,11 @@ export const MAY_IMPORT = {
   platform: { values: ['schema/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   reconciler: { values: [...SHARED, 'providers/provider.ts'] },
   gateway: {
-    values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts'],
+    values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts', 'remote/'],
     types: ['reconciler/ports.ts', 'providers/translation.ts'],
   },
   providers: { values: SHARED, more: { 'providers/install-engine.ts': ['files/directory-lock.ts'] } },
+  remote: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: [...SHARED, 'files/'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
@@ -38,7 +39,7 @@ export const MAY_IMPORT = {
   },
   dashboard: { values: [], types: ['schema/'] },
   wiring: {
-    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'api/', 'turbo/'],
+    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'remote/', 'api/', 'turbo/'],
     types: ['cluster/'],
     // A service on one machine never loads `cluster/`: only this file imports it, and it is itself loaded by a dynamic import in cluster mode.
     more: { 'wiring/cluster-world.ts': ['cluster/'] },

@@ -20,7 +20,7 @@ export async function neededToolboxes({ SVC_CONFIG_DIR: configDir, SVC_STATE_DIR
   const read = await createTomlDirectory({ ...places, quietPeriodMs: 0, log }).read(new AbortController().signal);
   if (!read.ok) throw new Error(read.failure.message);
   const slots = withBackends(read.value.slots, { providers: PROVIDERS }, await createHardwareProbe({ env: process.env }).read());
-  const needed = [...slots.values()].filter(({ spec }) => spec.enabled && isBuiltInKind(spec.provider));
+  const needed = [...slots.values()].filter(({ spec }) => spec.enabled && isBuiltInKind(spec.provider) && spec.remote === undefined);
   return [...new Set(needed.map(({ spec }) => `${spec.provider} ${spec.backend}`))];
 }
 

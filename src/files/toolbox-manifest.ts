@@ -5,7 +5,7 @@
  */
 import { parse, TomlError } from 'smol-toml';
 import type { ImageReference } from '../reconciler/ports.ts';
-import { isBuiltInKind, PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
+import { PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../schema/slot/spec-problem.ts';
 import { ToolboxManifest, UNPUBLISHED, type ToolboxImage } from '../schema/slot/toolbox-images.ts';
 import { findPositions } from './toml/decide/parse-document.ts';
@@ -64,7 +64,14 @@ export function createToolboxSource({ shipped, local, lastGoodFile, log }: Toolb
       const problems = [...(base?.problems ?? [{ path: [], file: shipped, message: missing }]), ...ownProblems];
       logProblems(problems);
       const manifest = merge(base?.manifest ?? {}, lastGood ?? {});
-      return { manifest, problems, find: (kind, backend) => referenceOf(isBuiltInKind(kind) ? manifest[kind]?.[backend] : undefined) };
+      return {
+        manifest,
+        problems,
+        find(kind, backend) {
+          const own = PROVIDER_KIND_NAMES.find((name) => name === kind);
+          return referenceOf(own && manifest[own]?.[backend]);
+        },
+      };
     },
   };
 }

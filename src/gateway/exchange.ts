@@ -25,7 +25,7 @@ import type { SlotName } from '../schema/words/names.ts';
 import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
-import { givePreset } from './body/apply-preset.ts';
+import { givePreset, isNamed } from './body/apply-preset.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
@@ -52,7 +52,6 @@ export interface ExchangeRequest {
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
-/** Causes at arrival. */
 const CROWDED: FallbackCause = { kind: 'queue' };
 const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
 const CONTINUED: ReadonlySet<Capability> = new Set(['chat', 'completion']);
@@ -105,7 +104,12 @@ export class Exchange implements ActiveExchange, RequestEvents {
   /** Judges the client only while its body is what the request waits for, and not a slot or the upstream. */
   #slowBody(now: number): string | undefined {
     if (this.#requestBody.isHeldBack) this.#bodyAt = now;
-    if (this.#request.req.complete || this.#answer.started || (this.#bodyReady && this.#attempt === undefined)) return undefined;
+    if (
+      this.#request.req.complete ||
+      this.#answer.started ||
+      (this.#bodyReady && !this.#requestBody.isAwaited && this.#attempt === undefined)
+    )
+      return undefined;
     return slowBody({ now, startedAt: this.#startedAt, lastAt: this.#bodyAt, bytes: this.#requestBody.received });
   }
 
@@ -134,17 +138,11 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (decision.kind === 'unknown') return this.#park(undefined);
     const { slot } = decision;
     this.#slot = slot.name;
-    const refused = refuseUse(this.#scan, { capability: path.capability, slot }, board.current(), providers);
-    if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     // A preset that is edited later does not change a request that waits.
     const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
-    const problem =
-      found && givePreset(found, this.#scan, this.#requestBody, { path: path.path, provider: providers[slot.spec.provider], applyPreset });
-    if (problem === 'incomplete') {
-      this.#bodyReady = false;
-      return this.#requestBody.whenWhole(() => this.onRoutable());
-    }
-    if (problem !== undefined) return this.fail(...problem);
+    const refused = refuseUse(this.#scan, { path, slot, found }, board.current(), providers);
+    if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
+    if (found !== undefined && !givePreset(found, this.#requestBody, applyPreset)) return;
     const plan = path.native === true ? planRequest(this.#request, slot, this.#deps) : undefined;
     if (plan?.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (slot.spec.fallback === undefined || path.native === true || direct !== undefined) this.#enter(slot);
@@ -156,7 +154,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const isAble = (slot: RoutedSlot): boolean =>
       slot.capabilities.includes(capability) &&
       planRequest(this.#request, slot, this.#deps).kind !== 'refuse' &&
-      refuseUse(this.#scan, { capability, slot }, this.#deps.board.current(), this.#deps.providers) === undefined;
+      refuseUse(this.#scan, { path: this.#request.path, slot }, this.#deps.board.current(), this.#deps.providers) === undefined;
     this.#journey = new FallbackJourney(this.#deps, asked.name, isAble);
     this.#answer.keepsErrors = true;
     return this.#journey.start(asked, this.#conversation() ?? this.#request.requestId);
@@ -201,13 +199,13 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   onOpen(slot: RoutedSlot): void {
-    const { traffic } = this.#deps;
     const plan = planRequest(this.#request, slot, this.#deps);
     if (plan.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (this.#scan.delaysAttempt?.(slot, this.#requestBody, this) === true) return;
+    if (slot.spec.remote !== undefined && !isNamed(slot.spec.remote, this.#request.direct, this.#requestBody, this.#deps)) return;
     // The workload of a slot that the request has left concerns only the attempt there.
     const holder = this.#journey === undefined ? this : { onStopping: () => attempt.giveUp(STOPPED) };
-    const hold = traffic.holds.acquire(slot, holder, this.#parked?.failedOn, this.#conversation());
+    const hold = this.#deps.traffic.holds.acquire(slot, holder, this.#parked?.failedOn, this.#conversation());
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
     const attempt = this.#createAttempt(plan, hold);

@@ -1,7 +1,9 @@
 /** What is asked of the servers of a provider besides their work: what probes send, and how a server sleeps. */
+import type { Link } from '../schema/slot/remote-document.ts';
 import type { SlotSpec } from '../schema/slot/slot-spec.ts';
 
-export type Endpoint = { readonly host: string; readonly port: number };
+/** `link`: set for a server on another machine. */
+export type Endpoint = { readonly host: string; readonly port: number; readonly link?: Link };
 
 export interface ProbeResponse {
   /** 0: no response. */

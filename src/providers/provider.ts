@@ -152,10 +152,7 @@ export interface InferRequest {
   readonly capability: Capability;
 }
 
-export interface ServedSlot {
-  readonly spec: SlotSpec;
-  readonly model: ModelFacts | undefined;
-}
+export type ServedSlot = { readonly spec: SlotSpec; readonly model: ModelFacts | undefined };
 
 /** An error that a client can fix, so it is answered with 400, whatever the status of the server. */
 export interface ClientMistake {
@@ -235,6 +232,8 @@ export interface Provider extends ServerAbilities {
   accepts?(model: ModelFacts): boolean;
   /** Its server fetches the models by name, so they are not looked up in the store. Default: no. */
   readonly fetchesModels?: true;
+  /** Its servers run on other machines: they take no image and no memory here. Default: no. */
+  readonly runsElsewhere?: true;
   readonly ownModels?: OwnModels;
   /** Called once if workloads run without containers. Only the result looks at the machine. */
   openProgram(host: ProgramHost): HostProgram;

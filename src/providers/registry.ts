@@ -7,10 +7,11 @@ import { directoryFormats } from './engines/engine-formats.ts';
 import { gguf } from './gguf/gguf.ts';
 import { image } from './image/image.ts';
 import { npu } from './npu/npu.ts';
+import { remote } from './remote/remote.ts';
 import { stt } from './stt/stt.ts';
 import { tts } from './tts/tts.ts';
 
-export const PROVIDERS = { gguf, npu, stt, tts, image } as const satisfies ProviderRegistry;
+export const PROVIDERS = { gguf, npu, stt, tts, image, remote } as const satisfies ProviderRegistry;
 
 export const modelFormats = (providers: ProviderRegistry): readonly ModelFormat[] => Object.values(providers).map(({ models }) => models);
 

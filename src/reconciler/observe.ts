@@ -85,7 +85,8 @@ export async function observe(
   const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const byName = specs.filter(({ provider }) => senses.providers[provider]?.fetchesModels === true).map(({ model }) => model.default);
-  const ids = [...new Set(specs.flatMap((spec) => [spec.model.default, ...companionsOf(spec)]))];
+  const here = specs.filter(({ provider }) => senses.providers[provider]?.runsElsewhere !== true);
+  const ids = [...new Set(here.flatMap((spec) => [spec.model.default, ...companionsOf(spec)]))];
   const [runtimeFacts, modelFacts] = await Promise.all([
     within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch(failed('RuntimeUnreachable')),
     within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),

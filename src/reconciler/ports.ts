@@ -3,7 +3,8 @@ import type { Endpoint, ModelFacts, PinReference, ProgramOptions } from '../prov
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
-import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
+import type { Remote } from '../schema/slot/remote-document.ts';
 import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
@@ -69,6 +70,8 @@ export interface Workload {
   readonly revision: Revision;
   readonly generation: number;
   readonly engineName?: string;
+  /** Where its server runs, if that is another machine. */
+  readonly remote?: Remote;
   /** Undefined where the runtime has no images. */
   readonly image: ImageReference | undefined;
   readonly argv: readonly [string, ...string[]];
@@ -133,7 +136,9 @@ export interface ObservedWorkload {
   readonly fetching?: string;
   /** Why it waits without having failed: no node with room, an image not pulled yet. Pauses the start time. */
   readonly waitingReason?: WaitingReason;
-  /** Why some of its replicas do not run, in phase `running`. */
+  /** What its server says that it serves. Default: as its provider says. */
+  readonly serves?: readonly Capability[];
+  /** Why some of its replicas do not run, or what its server misses, in phase `running`. */
   readonly missing?: WaitingReason;
   /** Excludes terminating replicas; undefined for a single process or container. `selector` matches exactly these. */
   readonly replicas?: { readonly present: number; readonly ready: number; readonly selector?: string };
@@ -197,10 +202,7 @@ export interface RuntimeFacts {
 /** Milliseconds on the CPU, and on devices where the kernel counts them. */
 export type Work = { readonly cpuMs: number; readonly deviceMs: number | undefined };
 
-export interface LogLine {
-  readonly stream: 'stdout' | 'stderr';
-  readonly text: string;
-}
+export type LogLine = { readonly stream: 'stdout' | 'stderr'; readonly text: string };
 
 export interface Progress {
   readonly what: string;
@@ -249,9 +251,7 @@ export interface ModelStore {
   changes(wake: Wake, signal: AbortSignal): void;
 }
 
-export interface HostProbe {
-  read(signal: AbortSignal): Promise<HostFacts>;
-}
+export type HostProbe = { read(signal: AbortSignal): Promise<HostFacts> };
 
 /** What the gateway knows of one workload. */
 export interface WorkloadActivity {

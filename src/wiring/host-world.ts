@@ -13,6 +13,7 @@ import { createHardwareProbe, replayHardware, readRecording, type HardwareProbe 
 import { ok, type Result } from '../schema/words/failure.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
 import { kindFacts } from '../schema/slot/provider-kinds.ts';
+import { withRemotes } from '../remote/remote-runtime.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createProfileStore } from '../host/slots/profile-directory.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
@@ -59,7 +60,7 @@ export async function createHostWorld(
     env: options.env,
   };
   const bare = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
-  const runtime = withProgramOptions(bare, { ...asked, cacheDir: path.join(settings.SVC_STATE_DIR, 'program-help') });
+  const runtime = withProgramOptions(withRemotes(bare), { ...asked, cacheDir: path.join(settings.SVC_STATE_DIR, 'program-help') });
   const own = createOwnModels({ ...asked, runtime, hardware: readHardware, now: () => performance.now() });
   const models = createHostModelStore(options, host, { ...catalogue, own });
   return ok({

@@ -76,8 +76,9 @@ async function listProvider(kind: ProviderKind, provider: Provider | undefined, 
   return { ...listing, ...verdict, availability: backends };
 }
 
-async function runsIn({ kind, ownModels }: Provider, backends: readonly Backend[], world: World): Promise<RunsIn> {
+async function runsIn({ kind, ownModels, runsElsewhere }: Provider, backends: readonly Backend[], world: World): Promise<RunsIn> {
   const { programs, toolboxes, runtime } = world;
+  if (runsElsewhere === true && runtime.traits.network !== 'pods') return { kind: 'process', program: ok({ name: 'another machine' }) };
   if (programs === undefined) {
     const named = backends.flatMap((backend) => {
       const image = toolboxes().find(kind, backend);

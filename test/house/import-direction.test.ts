@@ -141,7 +141,7 @@ describe('Imports between the folders of src/', () => {
   test('the message lists what may be imported and names the table', () => {
     const [finding] = findings.get('src/gateway/x-value-host-podman-podman-runtime-ts.ts') ?? [];
     expect(finding?.message).toBe(
-      'Do not import "host/podman/podman-runtime.ts" in "gateway": it may import "schema/", "platform/", "providers/provider.ts", "reconciler/board.ts", types of "reconciler/ports.ts", types of "providers/translation.ts" (table: "scripts/lint/import-table.mjs")',
+      'Do not import "host/podman/podman-runtime.ts" in "gateway": it may import "schema/", "platform/", "providers/provider.ts", "reconciler/board.ts", "remote/", types of "reconciler/ports.ts", types of "providers/translation.ts" (table: "scripts/lint/import-table.mjs")',
     );
   });
 });

@@ -1,11 +1,7 @@
 /** Gives a JSON body the parameters of a preset: only these bytes of it change, and no value is parsed. */
-import type { Provider } from '../../providers/provider.ts';
 import type { FoundPreset, Preset } from '../../schema/slot/presets.ts';
+import type { Remote } from '../../schema/slot/remote-document.ts';
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
-import type { RequestEvents } from '../request-events.ts';
-import type { BodyScan } from './body-scan.ts';
-import { BODIES_FILL_MEMORY } from './kept-body.ts';
-import type { RequestBody } from './request-body.ts';
 
 type PresetParameters = Pick<Preset, 'set' | 'force'>;
 type Edit = readonly [from: number, to: number, bytes: Buffer];
@@ -31,30 +27,27 @@ const ESCAPE = Buffer.from(String.raw`\u`);
 
 export type ApplyPreset = ReturnType<typeof createPresetEditor>;
 
-interface PresetUse {
-  readonly path: string;
-  readonly provider: Pick<Provider, 'keys'> | undefined;
-  readonly applyPreset: ApplyPreset;
+/** `RequestBody`. */
+interface GivenBody {
+  readonly model: string | undefined;
+  readonly named: string | undefined;
+  give(parameters: PresetParameters, whyNot: string, applyPreset: ApplyPreset): boolean;
 }
 
-/** Returns the problem with a body that cannot get the preset. */
-export function givePreset(
-  { name, preset }: FoundPreset,
-  scan: BodyScan,
-  body: RequestBody,
-  { path, provider, applyPreset }: PresetUse,
-): Parameters<RequestEvents['fail']> | 'incomplete' | undefined {
-  const adapterPaths = [...(provider?.keys?.adapterPaths ?? [])];
-  if (preset.isAdapter === true && !adapterPaths.includes(path)) {
-    const paths = adapterPaths.map((each) => `"${each}"`).join(', ');
-    const message = `The adapter "${name}" answers ${paths}, not "${path}": send the request there, or the name of the slot`;
-    return ['model.unsupported', message, 'model'];
-  }
-  if (scan.isForm) return ['request.invalid', `The preset "${name}" cannot change a form: send the name of the slot`, 'model'];
-  if (!body.whole) return 'incomplete';
-  const pieces = applyPreset(body.chunks, preset);
-  if (pieces === undefined) return ['request.invalid', scan.unfinished];
-  return body.edit(pieces) ? undefined : ['server.overloaded', BODIES_FILL_MEMORY];
+/** Returns false where `RequestBody.give` does. */
+export const givePreset = ({ name, preset }: FoundPreset, body: GivenBody, applyPreset: ApplyPreset): boolean =>
+  body.give(preset, `The preset "${name}" cannot change a form: send the name of the slot`, applyPreset);
+
+/** A remote has its own name for its model; `direct` requests keep theirs. Returns false where `RequestBody.give` does. */
+export function isNamed(
+  { naming }: Remote,
+  direct: object | undefined,
+  body: GivenBody,
+  { applyPreset }: { readonly applyPreset: ApplyPreset },
+): boolean {
+  const { model } = naming.force;
+  if (direct !== undefined || (body.named ?? body.model) === model) return true;
+  return body.give(naming, `A form keeps the name of its model: send "${model}", as the remote calls it`, applyPreset);
 }
 
 /** Prepares each preset once, which costs more than its use. */

@@ -11,7 +11,8 @@ import type { RequestHead } from '../upstream/decide/request-head.ts';
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts';
 import { ReadMemory } from './body-memory.ts';
 import type { BodyEvents, BodyPart, BodyScan, EditableBody } from './body-scan.ts';
-import { BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
+import type { ApplyPreset } from './apply-preset.ts';
+import { BODIES_FILL_MEMORY, BodyWriter, KeptBody, type KeptBodyDeps } from './kept-body.ts';
 
 export interface ReadRequest {
   readonly req: ClientRequest;
@@ -30,6 +31,7 @@ export class RequestBody implements EditableBody {
   received = 0;
   whole = false;
   isEdited = false;
+  named: string | undefined;
   onRelease: (() => void) | undefined;
   readonly #scan: BodyScan;
   readonly #request: ReadRequest;
@@ -83,6 +85,11 @@ export class RequestBody implements EditableBody {
   /** The request stays resendable while it is being sent. */
   get isKept(): boolean {
     return this.whole || this.#kept.isOnDisk;
+  }
+
+  /** The request goes on once the whole body is here. */
+  get isAwaited(): boolean {
+    return this.#onWhole !== undefined && !this.whole;
   }
 
   /** Bytes that flow wait for the upstream, so the client is not read. */
@@ -164,6 +171,20 @@ export class RequestBody implements EditableBody {
     this.replace(pieces);
     this.isEdited = true;
     return true;
+  }
+
+  /** Returns false if the rest of the body must be read first, or the request has failed. `whyNot`: for a form. */
+  give(parameters: Parameters<ApplyPreset>[1], whyNot: string, applyPreset: ApplyPreset): boolean {
+    if (this.#scan.isForm) this.#fail('request.invalid', whyNot, 'model');
+    else if (!this.whole) this.whenWhole(() => this.#events.onRoutable());
+    else {
+      const pieces = applyPreset(this.chunks, parameters);
+      if (typeof parameters.force['model'] === 'string') this.named = parameters.force['model'];
+      if (pieces === undefined) this.#fail('request.invalid', this.#scan.unfinished);
+      else if (this.edit(pieces)) return true;
+      else this.#fail('server.overloaded', BODIES_FILL_MEMORY);
+    }
+    return false;
   }
 
   resumeFlow(): void {

@@ -6,9 +6,9 @@
 import { lookup } from 'node:dns/promises';
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isIP, BlockList, type LookupFunction } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { isIP, type LookupFunction } from 'node:net';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
+import { createAddressCheck, type IsPublicAddress } from '../../remote/public-address.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 
 export type FetchedImage =
@@ -30,19 +30,6 @@ interface ImageFetcherOptions {
 
 const FETCH_MS = 20_000;
 const MOST_REDIRECTS = 3;
-
-/** Everything that is not public may be a service that trusts its own network, or the metadata of a cloud. */
-type IsPublicAddress = (address: string) => boolean;
-
-/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, reserved, and host services of Azure. */
-const SPECIAL_V4 = [
-  ...'0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24'.split(' '),
-  ...'192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3'.split(' '),
-];
-/** Only this is global unicast (RFC 4291), except protocols, tunnels to IPv4, and documentation. */
-const GLOBAL_V6 = ['2000::/3'];
-/** https://www.iana.org/assignments/iana-ipv6-special-registry */
-const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
 const MAGIC: readonly (readonly [type: string, magic: RegExp])[] = [
   ['image/png', /^89504e470d0a1a0a/],
@@ -127,32 +114,6 @@ async function collect(answer: IncomingMessage, limitBytes: number, onBytes: (by
 }
 
 const addressesOf = async (name: string): Promise<readonly string[]> => (await lookup(name, { all: true })).map(({ address }) => address);
-
-/** Returns whether an address is public. Addresses of this machine are not: its own services may trust them. */
-export function createAddressCheck(ownAddresses: () => readonly string[] = addressesOfInterfaces): IsPublicAddress {
-  const special = listOf('ipv4', SPECIAL_V4);
-  const global = listOf('ipv6', GLOBAL_V6);
-  const specialV6 = listOf('ipv6', SPECIAL_V6);
-  return (address) => {
-    const family = isIP(address);
-    if (family === 0 || ownAddresses().includes(address)) return false;
-    if (family === 4) return !special.check(address, 'ipv4');
-    return global.check(address, 'ipv6') && !specialV6.check(address, 'ipv6');
-  };
-}
-
-function listOf(family: 'ipv4' | 'ipv6', subnets: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const subnet of subnets) {
-    const [network = '', prefix = ''] = subnet.split('/');
-    list.addSubnet(network, Number(prefix), family);
-  }
-  return list;
-}
-
-function addressesOfInterfaces(): readonly string[] {
-  return Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
-}
 
 /** Returns the media type by the first bytes, whatever the server says. Undefined for anything else. */
 function imageTypeOf(bytes: Buffer): string | undefined {

@@ -14,6 +14,7 @@
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientMistake } from '../../providers/provider.ts';
+import { judgeRefusal } from '../../remote/decide/judge-remote.ts';
 import { AnswerTail } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
@@ -27,6 +28,7 @@ import type { UpstreamConnection } from './upstream-connection.ts';
 const ERROR_BYTES = 64 * 1024;
 /** The scores of 100,000 documents; only answers of this kind are translated. */
 const TRANSLATED_BYTES = 8 * 1024 * 1024;
+const NO_LIMIT = { timeoutMs: undefined };
 
 export interface ForwardRequest extends AttemptRequest {
   /** Default: `POST`. */
@@ -61,10 +63,12 @@ export class Forward implements UpstreamEvents, Attempt {
 
   start(fresh = false): void {
     const { deps, hold, method = 'POST', path, headerLines, requestId, requestBody } = this.#request;
+    const linked = hold.endpoint.link && deps.upstreams.linesFor(hold.endpoint.link, headerLines);
+    if (linked?.ok === false) return this.#fail(linked.code, linked.problem);
     // Only a body that is kept can be sent again if an idle connection turns out to be dead.
     const connection = deps.upstreams.connect(hold.endpoint, this, fresh || !requestBody.isKept);
     this.#connection = connection;
-    const head = `${method} ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
+    const head = `${method} ${path} HTTP/1.1\r\nhost: ${authorityOf(hold.endpoint)}\r\n${linked?.lines ?? headerLines}x-request-id: ${requestId}\r\n${requestBody.lengthHeader()}`;
     if (requestBody.inMemory) return connection.send(head, requestBody.chunks, requestBody.received);
     this.#flows = true;
     connection.write(head);
@@ -88,7 +92,8 @@ export class Forward implements UpstreamEvents, Attempt {
 
   checkTimeouts(now: number): void {
     const silentMs = now - this.#progressAt;
-    const { SVC_FIRST_BYTE_TIMEOUT: firstByteMs, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
+    const { SVC_FIRST_BYTE_TIMEOUT: ofService, SVC_STREAM_TIMEOUT: silenceMs } = this.#request.deps.settings;
+    const { timeoutMs: firstByteMs = ofService } = this.#request.hold.endpoint.link ?? NO_LIMIT;
     if (this.#head !== undefined) {
       if (silentMs <= silenceMs) return;
       const who = this.#clientStalled ? 'client read nothing' : 'upstream sent nothing';
@@ -96,7 +101,10 @@ export class Forward implements UpstreamEvents, Attempt {
     } else if (this.#connection?.connected === false && silentMs > CONNECT_MS) {
       this.#lose(false, `The upstream did not accept a connection within ${CONNECT_MS / 1000} s`);
     } else if (silentMs > firstByteMs) {
-      this.#fail('upstream.timeout', `The upstream sent no byte for ${firstByteMs / 1000} s ("SVC_FIRST_BYTE_TIMEOUT")`);
+      this.#fail(
+        'upstream.timeout',
+        `The upstream sent no byte for ${firstByteMs / 1000} s ("${firstByteMs === ofService ? 'SVC_FIRST_BYTE_TIMEOUT' : 'remote.timeout'}")`,
+      );
     }
   }
 
@@ -175,8 +183,10 @@ export class Forward implements UpstreamEvents, Attempt {
     if (!last) this.#connection?.destroy();
     this.#connection = undefined;
     const { head } = collected;
-    const { answer, requestBody, requestId, startedAt, mistakes } = this.#request;
-    const verdict = judgeAnswer({ status: head.status, text: collected.text(), mistakes }, answer.dialect, requestId);
+    const { answer, hold, requestBody, requestId, startedAt, mistakes } = this.#request;
+    const verdict =
+      (hold.endpoint.link && judgeRefusal(head)) ??
+      judgeAnswer({ status: head.status, text: collected.text(), mistakes }, answer.dialect, requestId);
     if (verdict.kind === 'unusable') this.#fail('upstream.failed', verdict.message);
     else if (verdict.kind === 'loading' && requestBody.resendable) this.#lose(false, verdict.body.error.message);
     else {

@@ -1,5 +1,6 @@
 /** One HTTP/1.1 connection to an upstream, for one request at a time: faster than `undici` (docs/speed.md). */
 import { connect, type Socket, type OnReadOpts } from 'node:net';
+import type { Links } from '../../remote/remote-link.ts';
 import type { Endpoint } from '../../providers/provider.ts';
 import type { Breakage, UpstreamEvents } from '../request-events.ts';
 import { ResponseParser } from './response-parser.ts';
@@ -31,15 +32,19 @@ export class UpstreamConnection {
   #requestEnded = false;
   #error: Error | undefined;
 
-  constructor(endpoint: Endpoint, pool: PoolEvents) {
+  constructor(endpoint: Endpoint, pool: PoolEvents, links: Pick<Links, 'connect'>) {
     this.#pool = pool;
     const onread = readInto((piece) => this.#data(piece));
-    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, onread });
-    this.#socket = socket;
-    socket.on('connect', () => {
+    const { host, port, link } = endpoint;
+    const onReady = (): void => {
       this.connected = true;
       this.#events?.onConnected();
-    });
+    };
+    const socket =
+      link === undefined
+        ? connect({ host, port, noDelay: true, onread }).on('connect', onReady)
+        : links.connect({ host, port, link }, { onread }, onReady);
+    this.#socket = socket;
     socket.on('drain', () => this.#events?.onDrain());
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => (this.#error = error));

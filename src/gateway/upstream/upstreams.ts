@@ -2,6 +2,7 @@
 import type { Endpoint } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
 import type { UpstreamEvents } from '../request-events.ts';
+import { createLinks } from '../../remote/remote-link.ts';
 import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
@@ -19,6 +20,7 @@ type Pool = Readonly<{ idle: UpstreamConnection[]; events: PoolEvents }>;
 export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
   const connections = new Set<UpstreamConnection>();
+  const links = createLinks();
   let tick = performance.now();
   const sweeper = setInterval(() => {
     tick = performance.now();
@@ -65,12 +67,13 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
       // A connection leaves the pool a moment after it has been closed.
       while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
       if (connection === undefined) {
-        connection = new UpstreamConnection(endpoint, pool.events);
+        connection = new UpstreamConnection(endpoint, pool.events, links);
         connections.add(connection);
       }
       connection.begin(events);
       return connection;
     },
+    linesFor: links.linesFor,
     open: () => connections.size,
     close() {
       unsubscribe();
@@ -98,4 +101,4 @@ function endpointKeys(view: RoutedView): ReadonlySet<string> {
   return keys;
 }
 
-const keyOf = (endpoint: Endpoint): string => `${endpoint.host}:${endpoint.port}`;
+const keyOf = ({ host, port, link }: Endpoint): string => (link === undefined ? `${host}:${port}` : link.key);

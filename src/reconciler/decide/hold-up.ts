@@ -1,7 +1,7 @@
 /** Leaves a slot as it is, and says why, while its plan cannot be made or breaks a rule. Pure. */
 import type { Finding } from '../../schema/words/failure.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { servesOf } from '../../schema/slot/slot-spec.ts';
+import { servesOf } from '../../schema/slot/provider-kinds.ts';
 import type { SlotState } from '../../schema/status/slot-status.ts';
 import type { Decision, Desired, Observed, Plan, Objection } from './facts/facts.ts';
 import { gather } from './facts/gather.ts';

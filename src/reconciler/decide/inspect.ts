@@ -8,7 +8,7 @@ import type { DesiredSlot, ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
 import { lookUpModels } from './facts/companions.ts';
-import { knownOptions, optionsOf } from './facts/gather.ts';
+import { knownOptions, needsImage, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 
@@ -39,8 +39,9 @@ export function inspect(plan: Plan, desired: Desired, observed: Observed, now: n
 function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
   return (slot) => {
     const { model, companions } = modelsOf(slot, observed);
-    const image = observed.traits.images ? desired.images(slot.spec.provider, slot.spec.backend) : undefined;
-    if (model?.kind !== 'present' || (image === undefined && observed.traits.images)) return undefined;
+    const isImageNeeded = needsImage(observed.traits, desired.providers[slot.spec.provider]);
+    const image = isImageNeeded ? desired.images(slot.spec.provider, slot.spec.backend) : undefined;
+    if (model?.kind !== 'present' || (image === undefined && isImageNeeded)) return undefined;
     try {
       const options = knownOptions(optionsOf(slot.spec.provider, image, observed.runtime));
       return desired.templateOf(slot, model.facts, image, { options, companions });

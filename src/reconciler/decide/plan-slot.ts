@@ -3,7 +3,7 @@ import type { ModelFacts } from '../../providers/provider.ts';
 import type { Finding } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import type { Backend } from '../../schema/slot/provider-kinds.ts';
-import { servesOf } from '../../schema/slot/slot-spec.ts';
+import { servesOf } from '../../schema/slot/provider-kinds.ts';
 import type { Action } from './facts/actions.ts';
 import type { Decision } from './facts/facts.ts';
 import type { SlotView } from './facts/view.ts';
@@ -157,7 +157,7 @@ function describe(view: SlotView, roles: Roles) {
     notes: template?.notes,
     fallback: spec.fallback,
     servedModel: servedModelOf(view, roles),
-    capabilities: template?.capabilities ?? lastCapabilities ?? servesOf(spec),
+    capabilities: findSubject(view, roles)?.fact.serves ?? template?.capabilities ?? lastCapabilities ?? servesOf(spec),
     voices: template?.voices,
     lastFailure: view.failures.at(-1),
     stable: isStable(view, roles),

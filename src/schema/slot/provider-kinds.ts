@@ -26,6 +26,8 @@ export const PROVIDER_KINDS = {
   stt: { backends: ['cpu'], defaultBackend: 'cpu', serves: ['transcription', 'translation'] },
   tts: { backends: ['cpu', 'vulkan'], defaultBackend: 'cpu', serves: ['speech'] },
   image: { backends: ['rocm', 'cuda'], defaultBackend: 'rocm', serves: ['image'] },
+  /** Another machine computes. */
+  remote: { backends: ['cpu'], defaultBackend: 'cpu', serves: CAPABILITIES },
 } as const satisfies Record<string, ProviderKindFacts>;
 
 export type BuiltInKind = keyof typeof PROVIDER_KINDS;
@@ -33,6 +35,7 @@ export type BuiltInKind = keyof typeof PROVIDER_KINDS;
 /** A built-in kind, or the name of a declared engine. */
 export type ProviderKind = string;
 
+/** Kinds with a server of their own. */
 export const PROVIDER_KIND_NAMES = ['gguf', 'npu', 'stt', 'tts', 'image'] as const satisfies readonly BuiltInKind[];
 
 export const isBuiltInKind = (kind: string): kind is BuiltInKind => Object.hasOwn(PROVIDER_KINDS, kind);
@@ -41,6 +44,15 @@ export const isBuiltInKind = (kind: string): kind is BuiltInKind => Object.hasOw
 const DECLARED: ProviderKindFacts = { backends: BACKENDS, defaultBackend: 'cpu', serves: [] };
 
 export const kindFacts = (kind: ProviderKind): ProviderKindFacts => (isBuiltInKind(kind) ? PROVIDER_KINDS[kind] : DECLARED);
+
+interface Serving {
+  readonly provider: ProviderKind;
+  readonly engine?: Pick<ProviderKindFacts, 'serves'>;
+  readonly remote?: Pick<ProviderKindFacts, 'serves'>;
+}
+
+/** What a slot may serve, before its model is known. */
+export const servesOf = ({ provider, engine, remote }: Serving): readonly Capability[] => (remote ?? engine ?? kindFacts(provider)).serves;
 
 /** The provider of a built-in slot that does not name one. */
 export const DEFAULT_PROVIDER_OF_SLOT: Readonly<Record<string, BuiltInKind>> = {

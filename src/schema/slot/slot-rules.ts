@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { isTable } from '../words/key-case.ts';
 import { optional } from '../pod/kube-fields.ts';
 import { presetNames, type Preset } from './presets.ts';
+import { REMOTE_RULES } from './remote-document.ts';
 import { bytesOf, KEYED_LISTS, POD_AND_SLOT_RULES, POD_RULES, has, oneOf, textsFit, type SlotRule } from '../pod/pod-rules.ts';
 
 /** A Deployment fits into the 1.5 MiB of etcd with them. Each argument may have its longest length in ASCII. */
@@ -132,6 +133,7 @@ export const SLOT_RULES: readonly SlotRule[] = [
     holds: (toleration) => !has(toleration, 'tolerationSeconds') || toleration['effect'] === 'NoExecute',
     cel: "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
   },
+  ...REMOTE_RULES,
   ...POD_RULES,
   ...POD_AND_SLOT_RULES,
 ];

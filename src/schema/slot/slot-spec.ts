@@ -6,21 +6,14 @@
  */
 import { z } from 'zod';
 import { ModelId, ProviderName, type SlotName } from '../words/names.ts';
-import {
-  BACKENDS,
-  DEFAULT_PROVIDER_OF_SLOT,
-  kindFacts,
-  PROVIDER_KIND_NAMES,
-  type Backend,
-  type Capability,
-  type ProviderKind,
-} from './provider-kinds.ts';
+import { BACKENDS, DEFAULT_PROVIDER_OF_SLOT, kindFacts, PROVIDER_KIND_NAMES, type Backend, type ProviderKind } from './provider-kinds.ts';
 import { parseDurationMs, parseSizeBytes, WARM_TIME } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
 import { Presets } from './presets.ts';
 import { Fallback } from './fallback.ts';
+import { RemoteDocument, resolveRemote, type Remote } from './remote-document.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
 import { PodOverlay } from '../pod/pod-overlay.ts';
@@ -153,7 +146,7 @@ export const SlotDocument = z
   .strictObject({
     enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
     provider: optional(
-      'Kind of server that runs in the slot: "gguf", "npu", "stt", "tts", "image", or the name of a declared engine. Default: that of a built-in name, else that of the model, where its id says it',
+      'Kind of server that runs in the slot: "gguf", "npu", "stt", "tts", "image", "remote", or the name of a declared engine. Default: that of a built-in name, else that of the model, where its id says it',
       ProviderName,
     ),
     backend: optional(
@@ -169,6 +162,7 @@ export const SlotDocument = z
     load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
     restartedAt: optional('Set by "svcctl slot restart", in UTC. A new value restarts the workload', z.iso.datetime()),
     model: Model.describe('The model that the slot serves'),
+    remote: optional('Server of a slot with the provider "remote": one on another machine', RemoteDocument.superRefine(rulesAt('remote'))),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
     fallback: optional('Other slots that get requests while this one cannot answer them, or always get a share', Fallback),
@@ -197,6 +191,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   readonly engine?: EngineDefinition;
   readonly deviceBytes?: number;
   /** The document's backend; if absent, the provider's default until the machine's facts decide. */
+  readonly remote?: Remote;
   readonly backend: Backend;
   readonly backendGiven: boolean;
   readonly model: Readonly<ReturnType<typeof resolveModel<Parsed['model']>>>;
@@ -215,11 +210,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
   };
 }
 
-export const servesOf = ({ engine, provider }: Pick<SlotSpec, 'engine' | 'provider'>): readonly Capability[] =>
-  engine?.serves ?? kindFacts(provider).serves;
-
 export type { SpecProblem };
-
 export type ParsedSlot = { readonly ok: true; readonly spec: SlotSpec } | { readonly ok: false; readonly problems: readonly SpecProblem[] };
 
 /**
@@ -264,11 +255,13 @@ function resolveKind(name: SlotName, document: unknown): ResolvedKind {
 }
 
 function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): SlotSpec {
-  const { lifecycle, resources, autoscale, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, ...rest } = parsed;
+  const { lifecycle, resources, autoscale, replicas, nodeSelector, tolerations, storage, serviceAccountName, pod, remote, ...rest } =
+    parsed;
   const { idleTimeout, startTimeout, drainTimeout, ...changes } = lifecycle;
   const { memory, gpus, ...devices } = resources;
   return {
     ...rest,
+    ...(remote === undefined ? {} : { remote: resolveRemote(remote, parsed.model.default) }),
     provider,
     backend,
     backendGiven: parsed.backend !== undefined,

@@ -93,6 +93,17 @@ export const PROBLEM_REASONS = {
     'The text of the slot has a mistake; the last valid version stays in force',
     'Correct the keys that the message names; `svcctl validate -f <file>` shows line and column',
   ),
+  RemoteInCluster: stalling('In a cluster, no slot has its server elsewhere', 'Declare the slot on a service that runs on a host'),
+  RemoteUnreachable: reason('The server on the other machine does not answer', 'Start it, or correct `remote.url`; it is asked again'),
+  RemoteUntrusted: reason(
+    'The certificate of the server is not the one to trust, or its address is not public',
+    'Read the message; correct `remote.fingerprint`, `remote.ca_file` or `remote.private`',
+  ),
+  RemoteRefuses: reason('The server refuses the token of this service', 'Correct the file that `remote.credential_file` names'),
+  RemoteUnusable: reason('The server answers, but not as an OpenAI-compatible one does', 'Correct `remote.url` as the message says'),
+  RemoteLacksModel: reason('The server does not list the model', 'Set `model.default` to a name that the message lists'),
+  RemoteLoading: reason('The server on the other machine loads the model', 'Wait'),
+  RemoteStalled: reason('The slot on the other machine is stalled', 'Do there what the message says'),
   ProviderMissing: stalling('This installation does not have the provider', 'Set `provider` to another one'),
   ImageUnknown: stalling(
     'The toolbox manifest has no image for this provider and backend',

@@ -22,6 +22,7 @@ const TYPES: Readonly<Partial<Record<number, string>>> = {
   500: 'server_error',
   502: 'upstream_error',
   503: 'unavailable_error',
+  508: 'upstream_error',
   504: 'upstream_error',
 };
 
@@ -99,6 +100,7 @@ export const ERROR_CODES = {
     type: 'server_error',
   },
   'upstream.timeout': error(504, 'The model server exceeded `SVC_FIRST_BYTE_TIMEOUT` or `SVC_STREAM_TIMEOUT`'),
+  'request.loop': permanent(508, 'The request has come back, or was passed on by too many services: slots of these lead to each other'),
 } satisfies Record<string, ErrorFacts>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

@@ -44,6 +44,11 @@ describe.each(WAYS)('%s', (_way, write) => {
     ['an argument that nobody knows', spec({}, ['--ctx-size', '4096', '--new-flag']), 'model.args'],
     ['a value without a flag', spec({}, ['/etc/passwd']), 'model.args'],
     ['a directory of nodes', { ...spec({}), storage: { host_path: '/etc' } }, 'storage.host_path'],
+    [
+      'a server elsewhere',
+      { ...spec({}), provider: 'remote', model: { default: 'a', args: [] }, remote: { url: 'https://a.example/v1' } },
+      'remote.url',
+    ],
     ['a service account', { ...spec({}), service_account_name: 'admin' }, 'service_account_name'],
     ['labels of pods, which network policies select', { ...spec({}), pod: { labels: { app: 'bank' } } }, 'pod.labels'],
     ['volumes', { ...spec({}), pod: { volumes: [{ name: 'a', host_path: { path: '/' } }] } }, 'pod.volumes'],

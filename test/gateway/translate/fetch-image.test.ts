@@ -1,7 +1,8 @@
 /** Images that chats name by URL: fetched from public addresses within limits, and from nowhere else. 127.0.0.2 stands for the public internet, 127.0.0.1 for a private network. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createImageFetcher, createAddressCheck, type FetchedImage } from '../../../src/gateway/translate/fetch-image.ts';
+import { createAddressCheck } from '../../../src/remote/public-address.ts';
+import { createImageFetcher, type FetchedImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { publish } from '../support/board-fixture.ts';
 import { begin, CHAT, errorOf, post, responseOf } from '../support/client.ts';
 import { sendJson, startUpstream, type FakeUpstream } from '../support/fake-upstream.ts';

@@ -120,7 +120,7 @@ describe('the slot `img`', () => {
 describe('the image runtime', () => {
   test('All five are first-class: it is one of the providers of this build', () => {
     expect(PROVIDERS.image).toBe(image);
-    expect(Object.keys(PROVIDERS).toSorted()).toEqual([...PROVIDER_KIND_NAMES].toSorted());
+    expect(Object.keys(PROVIDERS).toSorted()).toEqual([...PROVIDER_KIND_NAMES, 'remote'].toSorted());
     expect(PROVIDER_KIND_NAMES).toHaveLength(5);
   });
 

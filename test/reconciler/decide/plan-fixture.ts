@@ -9,6 +9,7 @@ import { templatingOf } from '../../../src/reconciler/remember/desire.ts';
 import type { ContainerFacts, DesiredSlot, ModelPresence, ObservedWorkload, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import { withBackends } from '../../../src/reconciler/decide/facts/choose-backend.ts';
 import type { Hardware } from '../../../src/schema/status/hardware.ts';
+import { remote } from '../../../src/providers/remote/remote.ts';
 import { ModelId, Revision, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { ProviderKind } from '../../../src/schema/slot/provider-kinds.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
@@ -82,7 +83,6 @@ export interface SceneWorkload {
 
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
 const OTHER_REVISION = Revision.parse('0123456789ab');
-
 export function factsOf(scene: Scene): {
   readonly desired: Desired;
   readonly observed: Observed;
@@ -91,7 +91,7 @@ export function factsOf(scene: Scene): {
 } {
   const traits = { ...TRAITS, ...scene.traits };
   const provider = { ...FAKE_PROVIDER, ...scene.program, ...scene.abilities, leastDeviceBytes: () => scene.leastDeviceBytes };
-  const providers = scene.without === 'provider' ? {} : { gguf: provider };
+  const providers = scene.without === 'provider' ? {} : { gguf: provider, remote };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
@@ -105,7 +105,7 @@ export function factsOf(scene: Scene): {
   };
   const templatingWith = (registry: ProviderRegistry) =>
     templatingOf({ providers: registry, runtime: { traits }, models: { root: modelsRoot } });
-  const template = templatingWith({ gguf: provider }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
+  const template = templatingWith({ gguf: provider, remote }).templateOf(slot, facts, traits.images ? IMAGE : undefined);
   if (template === undefined) throw new Error('There is no template');
   const desired: Desired = {
     slots: new Map(scene.without === 'slot' ? [] : [[PRIMARY, slot]]),

@@ -54,6 +54,7 @@ const SAFE_KEYS: Readonly<Record<string, readonly string[]>> = {
   'pod.server': ['resources'],
   'pod.model': ['resources'],
   storage: ['size', 'className', 'accessModes', 'claimName'],
+  remote: ['timeout', 'serves'],
 };
 
 function unsafePods(before: Document | undefined, after: Document): readonly SpecProblem[] {
@@ -67,7 +68,7 @@ function unsafePods(before: Document | undefined, after: Document): readonly Spe
   const account = after['serviceAccountName'];
   const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
   return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) =>
-    unsafe(path, 'this key, which decides what the pods of the slot can reach'),
+    unsafe(path, path[0] === 'remote' ? 'where requests of the slot go' : 'this key, which decides what the pods of the slot can reach'),
   );
 }
 

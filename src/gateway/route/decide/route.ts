@@ -25,6 +25,7 @@ import type { ErrorCode } from '../../../schema/words/error-codes.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Capability, ChatAbilities } from '../../../schema/slot/provider-kinds.ts';
 import { DEFAULT_SLOT_OF_CAPABILITY, type InferencePath } from './inference-paths.ts';
+import type { FoundPreset } from '../../../schema/slot/presets.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Endpoint, InferPlan, InferRequest, Provider, ProviderRegistry } from '../../../providers/provider.ts';
 import type { BodyScan } from '../../body/body-scan.ts';
@@ -132,13 +133,22 @@ function incapable(slot: RoutedSlot, capability: Capability, path: string, board
 
 const MEDIA = { vision: ['model.no_vision', 'images'], audio: ['model.no_audio', 'audio'] } as const;
 
+interface AskedSlot {
+  readonly path: Pick<InferencePath, 'path' | 'capability'>;
+  readonly slot: RoutedSlot;
+  /** The preset that the request names. Default: none. */
+  readonly found?: FoundPreset | undefined;
+}
+
 /** Refuses what the model is known not to do, before the request waits for it or is sent. */
 export function refuseUse(
   { media, dimensions }: Pick<BodyScan, 'media' | 'dimensions'>,
-  { capability, slot }: { readonly capability: Capability; readonly slot: RoutedSlot },
+  { path: { path, capability }, slot, found }: AskedSlot,
   board: RoutedView,
   providers: ProviderRegistry,
 ): Refusal | undefined {
+  const unable = found && refuseAdapter(found, path, providers[slot.spec.provider]);
+  if (unable !== undefined) return unable;
   for (const [ability, param] of media ?? []) {
     if (chatAbilities(providers, slot)[ability] !== false) continue;
     const [code, what] = MEDIA[ability];
@@ -151,6 +161,15 @@ export function refuseUse(
   const length = own === undefined ? '' : `, which have ${own}`;
   const message = `${describe(slot)} cannot change the length of its embeddings${length}: leave out "dimensions"`;
   return { kind: 'refuse', code: 'model.unsupported', message, param: 'dimensions' };
+}
+
+/** A server that knows no adapters on this path would answer without it. */
+function refuseAdapter({ name, preset }: FoundPreset, path: string, provider: Pick<Provider, 'keys'> | undefined): Refusal | undefined {
+  const paths = [...(provider?.keys?.adapterPaths ?? [])];
+  if (preset.isAdapter !== true || paths.includes(path)) return undefined;
+  const able = paths.map((each) => `"${each}"`).join(', ');
+  const message = `The adapter "${name}" answers ${able}, not "${path}": send the request there, or the name of the slot`;
+  return { kind: 'refuse', code: 'model.unsupported', message, param: 'model' };
 }
 
 const describe = ({ name, spec }: RoutedSlot): string => `Slot "${name}" with model "${spec.model.default}"`;

@@ -3,10 +3,10 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../schema/status/hardware.ts';
 import { findFallbackProblems } from '../../../schema/slot/fallback.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
-import { servesOf } from '../../../schema/slot/slot-spec.ts';
+import { servesOf } from '../../../schema/slot/provider-kinds.ts';
 import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
-import type { ProgramOptions } from '../../../providers/provider.ts';
-import type { ImageReference, ObservedWorkload } from '../../ports.ts';
+import type { ProgramOptions, Provider } from '../../../providers/provider.ts';
+import type { ImageReference, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { judgeAll, type Judgement } from './choose-backend.ts';
 import { isPull } from './actions.ts';
 import type { Desired, Observed, RunningAction } from './facts.ts';
@@ -47,6 +47,9 @@ export interface ImageFacts {
   readonly imageId: string | undefined;
   readonly options: ProgramOptions | 'asking' | undefined;
 }
+
+export const needsImage = ({ images }: RuntimeTraits, provider: Provider | undefined): boolean =>
+  images && provider?.runsElsewhere !== true;
 
 export function gather(desired: Desired, observed: Observed, now: number): Gathered {
   const { providers, hardware, templateOf, compare } = desired;

@@ -4,7 +4,7 @@ import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { RuntimeTraits } from '../../ports.ts';
 import { backendChoice, backendMissing } from './choose-backend.ts';
 import { lookUpModels } from './companions.ts';
-import { knownOptions } from './gather.ts';
+import { knownOptions, needsImage } from './gather.ts';
 import { largestDeviceBytes } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Comparison } from './drift.ts';
@@ -59,7 +59,8 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
   const { circumstances, slot, judged, image, attempts, options } = facts;
   const { traits, providers, machine, leads } = circumstances;
   const { spec } = slot;
-  const imageUsable = image !== undefined || !traits.images;
+  const imagesUsed = needsImage(traits, providers[spec.provider]);
+  const imageUsable = image !== undefined || !imagesUsed;
   const { model, companions } = lookUpModels(spec, facts.model, facts.companions);
   const template =
     model?.kind === 'present' && imageUsable
@@ -78,7 +79,7 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
     backendMissing: backendMissing(spec, judged),
     backendChoice: backendChoice(spec, judged),
     providerKnown: providers[spec.provider] !== undefined,
-    imagesUsed: traits.images,
+    imagesUsed,
     template,
     templateProblem: undefined,
     largestDeviceBytes: largestDeviceBytes(machine, spec.backend),

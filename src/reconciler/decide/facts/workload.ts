@@ -91,7 +91,7 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
     spec.lifecycle.keepPrompts && provider.promptCache?.appliesTo(name, spec, model) === true ? provider.promptCache : undefined;
   const prompts =
     promptsRoot === undefined || cache === undefined ? undefined : promptsOf(cache.variable, `${promptsRoot}/${name}`, traits);
-  const { sizeBytes } = model;
+  const { sizeBytes = provider.runsElsewhere === true ? 0 : undefined } = model;
   const sized = sizeBytes === undefined ? undefined : { ...model, sizeBytes };
   const memory = demandOf(sized && provider.estimateMemory(name, spec, sized), spec);
   const splits = traits.network === 'pods' || sized === undefined ? [] : (provider.splits?.(name, spec, sized) ?? []);
@@ -208,6 +208,7 @@ export function workloadNamed(slot: DesiredSlot, template: Template, name: strin
     revision: template.revision,
     generation: slot.generation,
     ...(slot.spec.engine === undefined ? {} : { engineName: slot.spec.engine.name }),
+    ...defined({ remote: slot.spec.remote }),
     image: template.image,
     argv: template.argv(hostPort, template.env),
     env: template.env,

@@ -79,6 +79,7 @@ export function findSilence(serving: WorkloadView | undefined): Finding | undefi
 export function findShortage(serving: WorkloadView | undefined, { spec }: SlotView): Finding | undefined {
   if (serving === undefined || serving.standing === 'outdated') return undefined;
   const { replicas, missing } = serving.fact;
+  if (replicas === undefined && missing !== undefined) return { reason: missing.reason, message: missing.message };
   if (replicas === undefined || replicas.ready >= spec.cluster.replicas) return undefined;
   const why = missing === undefined ? '' : `: ${missing.message}`;
   return { reason: 'ReplicasNotReady', message: `${replicas.ready} of ${spec.cluster.replicas} replicas answer${why}` };

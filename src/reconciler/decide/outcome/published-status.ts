@@ -41,7 +41,7 @@ export function statusOf(
     provider: spec.provider,
     ...(decision.backend === undefined ? {} : { backend: decision.backend }),
     model: facts.model,
-    ...(endpoint === undefined ? {} : { endpoint: `http://${endpoint.host}:${endpoint.port}` }),
+    ...(endpoint === undefined ? {} : { endpoint: endpoint.link?.url ?? `http://${endpoint.host}:${endpoint.port}` }),
     ...(replicas === undefined ? {} : { replicas }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     restarts: facts.restarts,

@@ -45,6 +45,15 @@ function providerMissing({ providerKnown, spec, circumstances }: SlotView): Gate
   return stalled('ProviderMissing', message);
 }
 
+/** Pods of a cluster have no files of this machine, and follow what the cluster itself says. */
+const notInCluster = ({ network, spec }: SlotView): Gate | undefined =>
+  stalled(
+    'RemoteInCluster',
+    network === 'pods' && spec.remote !== undefined
+      ? 'A cluster has no slots on other machines: declare it on a service that runs on a host, or remove the slot'
+      : undefined,
+  );
+
 const deviceMissing = ({ backendMissing }: SlotView): Gate | undefined => stalledBy(backendMissing);
 
 function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | undefined {
@@ -192,6 +201,7 @@ function modelNotPresent({ model, spec }: SlotView): Gate | undefined {
 
 const GATES: readonly ((view: SlotView) => Gate | undefined)[] = [
   providerMissing,
+  notInCluster,
   deviceMissing,
   imageUnknown,
   modelMissing,

@@ -122,7 +122,13 @@ describe('refuseUse()', () => {
     used: Parameters<typeof refuseUse>[0],
     capability: 'chat' | 'embedding',
     ...[own = { name: 'a' }, ...others]: SlotSketch[]
-  ) => refuseUse(used, { capability, slot: boardSlot(own) }, boardView(1, [own, ...others]), providers);
+  ) =>
+    refuseUse(
+      used,
+      { path: { path: '/v1/chat/completions', capability }, slot: boardSlot(own) },
+      boardView(1, [own, ...others]),
+      providers,
+    );
   const IMAGE = { media: new Map([['vision', 'messages[0].content[1].image_url']] as const) };
   const SOUND = { media: new Map([['audio', 'messages[0].content[0].input_audio']] as const) };
 
