@@ -22,7 +22,7 @@ import { createApi } from './wiring/create-api.ts';
 import { createRegistry } from './wiring/engines.ts';
 import { createController } from './wiring/create-controller.ts';
 import { guardState, lockDirectories, type DirectoryLocks } from './wiring/guard-state.ts';
-import { listen, listenForWyoming, listenLocally, makeDirectories } from './wiring/service-parts.ts';
+import { announceService, listen, listenForWyoming, listenLocally, makeDirectories } from './wiring/service-parts.ts';
 import { countProcesses, fitConnections, startWorkers } from './wiring/start-workers.ts';
 import type { ServiceOptions } from './wiring/world.ts';
 
@@ -77,6 +77,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
   if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();
+  announceService(listening.value, options, stopping.signal);
   const { files } = controller;
   const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
   world.start(controller.metrics.cluster);

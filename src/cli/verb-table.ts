@@ -97,6 +97,39 @@ const TOKEN_VERBS: readonly Verb[] = [
   }),
 ];
 
+const PEER = argument('<name>', 'Name of the other service, such as gpu-box');
+const PEER_VERBS: readonly Verb[] = [
+  verb('list', 'List services that announce themselves on the local network, and those with slots here', {
+    options: [option('--wait <duration>', 'Time for responses', { default: '2s' }), shared.OUTPUT_OR_NAME],
+    load: async () => (await import('./verbs/peer.ts')).runPeerList,
+  }),
+  verb('trust', 'Create a token for another service, and print the command that uses it there', {
+    arguments: [PEER],
+    options: [shared.SECRET],
+    examples: ['svcctl peer trust laptop'],
+    load: async () => (await import('./verbs/peer.ts')).runPeerTrust,
+  }),
+  verb('add', 'Declare the slots of another service as slots of this machine', {
+    arguments: [argument('<service>', 'URL, or the name that "svcctl peer list" shows')],
+    options: [
+      option('--name <name>', 'Name of the service here (default: from its host)'),
+      option('--credential-file <path>', 'File with its token, read by the service; "-" stores the one on standard input', { path: true }),
+      option('--fingerprint <sha256>', 'Certificate of the service, as "sha256:…"'),
+      option('--slots <names>', 'Slots to declare, separated by commas (default: all that are on)'),
+      option('--force', 'Replace files of other slots'),
+    ],
+    examples: [
+      'svcctl peer add https://gpu-box.local:8443 --fingerprint sha256:1a2b… --credential-file -',
+      'svcctl peer add gpu-box --slots primary',
+    ],
+    load: async () => (await import('./verbs/peer.ts')).runPeerAdd,
+  }),
+  verb('remove', 'Delete the slots of another service from this machine, and its token', {
+    arguments: [PEER],
+    load: async () => (await import('./verbs/peer.ts')).runPeerRemove,
+  }),
+];
+
 const TOOLBOX_VERBS: readonly Verb[] = [
   verb('list', 'List the container images of slots with their pins', {
     options: [shared.OUTPUT, shared.CHECKOUT],
@@ -208,6 +241,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   { name: 'model', help: 'List, pull, import, verify and remove models', verbs: MODEL_VERBS },
   { name: 'catalogue', help: 'Update the catalogue of models of this machine', verbs: CATALOGUE_VERBS },
   { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
+  { name: 'peer', help: 'Find other services, and use their slots', verbs: PEER_VERBS },
   { name: 'toolbox', help: 'List, build, pull and verify the container images of slots', verbs: TOOLBOX_VERBS },
   verb('hardware', 'Show CPU, memory, GPUs and NPUs of the machine of the service', {
     arguments: [argument('[record]', '"record": print a recording of this machine instead', { choices: ['record'] })],

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
 import type { Server as NetServer } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { describeListening, type ListenFacts } from '../api/server/decide/host-names.ts';
 import type { Manage } from '../api/ports.ts';
@@ -17,6 +17,7 @@ import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
+import { announce } from '../platform/mdns.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {
@@ -98,6 +99,28 @@ export async function listenForWyoming(
   if (!opened.value.isLocal)
     log.warn({ host, port }, 'Anyone who reaches the port of "SVC_WYOMING" can use the slots for speech: let only Home Assistant through');
   return ok(undefined);
+}
+
+/** Does nothing unless `SVC_MDNS` is set. The service works without the network. */
+export function announceService(
+  { bound, isLocal }: Pick<Listening, 'bound' | 'isLocal'>,
+  { settings: { SVC_MDNS: isOn, SVC_PUBLIC_URL: url }, version, log }: Pick<ServiceOptions, 'settings' | 'version' | 'log'>,
+  signal: AbortSignal,
+): void {
+  if (!isOn) return;
+  if (isLocal && url === undefined)
+    return log.warn(
+      {},
+      'Only this machine can reach the service, so it is not announced: set "SVC_PUBLIC_URL", or "SVC_LISTEN" to an address of the network',
+    );
+  const { port } = bound;
+  const what = { name: `${hostname().split('.')[0]}-${port}`, port, txt: { version, ...(url === undefined ? {} : { url }) } };
+  let last: string | undefined;
+  const onFault = (problem: string): void => {
+    if (problem !== last) log.warn({}, `The service cannot be announced on the local network: ${problem}`);
+    last = problem;
+  };
+  void announce(what, onFault, signal).catch((error: unknown) => onFault(messageOf(error)));
 }
 
 async function listening(

@@ -67,16 +67,17 @@ export interface Door {
   close(): Promise<void>;
 }
 
-/** Answers 401 to requests without the token. */
-export async function openDoor(to: string, certificate: Certificate, token: string): Promise<Door> {
+/** Answers 401 to requests without the token. Without one, credentials are passed on. */
+export async function openDoor(to: string, certificate: Certificate, token?: string): Promise<Door> {
   const last = new Map<string, NodeJS.Dict<string | string[]>>();
   let requests = 0;
   const server = createServer({ key: certificate.key, cert: certificate.cert }, (req, res) => {
     requests += 1;
     last.set(req.url ?? '', req.headers);
-    if (req.headers.authorization !== `Bearer ${token}`) return void res.writeHead(401).end('{}');
+    if (token !== undefined && req.headers.authorization !== `Bearer ${token}`) return void res.writeHead(401).end('{}');
     const { hostname, port } = new URL(to);
-    const { authorization: _authorization, host: _host, ...headers } = req.headers;
+    const { authorization, host: _host, ...others } = req.headers;
+    const headers = token === undefined && authorization !== undefined ? { ...others, authorization } : others;
     const passed = request({ hostname, port, path: req.url, method: req.method, headers, agent: false }, (answer) => {
       res.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(res);

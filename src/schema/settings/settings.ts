@@ -139,6 +139,9 @@ export const SettingsSchema = z.strictObject({
     .describe('Open sessions of `/v1/realtime`. Further ones fail with 503 `server.overloaded`; with 0, all do'),
   SVC_REALTIME_IDLE: DurationMs.prefault('5m').describe('How long a session of `/v1/realtime` may send nothing; then it is closed'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_MDNS: Flag.prefault('0').describe(
+    'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
+  ),
   SVC_OLLAMA: z
     .enum(['off', 'on'])
     .default('off')
