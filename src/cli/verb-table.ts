@@ -114,12 +114,12 @@ const PEER_VERBS: readonly Verb[] = [
     options: [
       option('--name <name>', 'Name of the service here (default: from its host)'),
       option('--credential-file <path>', 'File with its token, read by the service; "-" stores the one on standard input', { path: true }),
-      option('--fingerprint <sha256>', 'Certificate of the service, as "sha256:…"'),
+      option('--fingerprint <sha256>', 'Fingerprint of its certificate, as "sha256:FINGERPRINT"'),
       option('--slots <names>', 'Slots to declare, separated by commas (default: all that are on)'),
       option('--force', 'Replace files of other slots'),
     ],
     examples: [
-      'svcctl peer add https://gpu-box.local:8443 --fingerprint sha256:1a2b… --credential-file -',
+      'svcctl peer add https://gpu-box.local:8443 --fingerprint sha256:FINGERPRINT --credential-file -',
       'svcctl peer add gpu-box --slots primary',
     ],
     load: async () => (await import('./verbs/peer.ts')).runPeerAdd,

@@ -67,8 +67,10 @@ describe('the CRD', () => {
   test('is structural: every node has a type, and nothing that Kubernetes rejects', () => {
     for (const [path, node] of nodes(root, '')) {
       const isEither = node['x-kubernetes-int-or-string'] === true;
-      // Any JSON has no type: only this keyword, which Kubernetes then asks for.
-      const isAny = Object.keys(node).join() === 'x-kubernetes-preserve-unknown-fields';
+      // Any JSON has no type, but this keyword, which Kubernetes then asks for.
+      const isAny = ['x-kubernetes-preserve-unknown-fields', 'description,x-kubernetes-preserve-unknown-fields'].includes(
+        Object.keys(node).toSorted().join(),
+      );
       expect([path, typeof node['type']]).toEqual([path, isEither || isAny ? 'undefined' : 'string']);
       for (const limit of ['least', 'most']) expect([path, limit in node]).toEqual([path, false]);
       expect([path, node['additionalProperties'] !== false]).toEqual([path, true]);

@@ -13,6 +13,10 @@ export function shippedEngines(): readonly EngineDefinition[] {
     .map((file) => engineOf(file.slice(0, -'.toml'.length), readFileSync(path.join(ENGINES_DIRECTORY, file), 'utf8')));
 }
 
+/** With the lines that are comments by default. */
+export const wholeEngine = (name: string): EngineDefinition =>
+  engineOf(name, readFileSync(path.join(ENGINES_DIRECTORY, `${name}.toml`), 'utf8').replaceAll(/^#(?=[[a-zA-Z])/gm, ''));
+
 /** Throws with its problems if the text is refused. */
 function engineOf(name: string, text: string): EngineDefinition {
   const read = parseDocument(text);

@@ -7,7 +7,7 @@ import { sumMetric } from '../../../src/providers/engines/engine-sleep.ts';
 import type { Endpoint } from '../../../src/providers/provider.ts';
 import { ModelId, SlotName } from '../../../src/schema/words/names.ts';
 import { specOf } from '../../support/providers/odd-models.ts';
-import { shippedEngines } from './engine-files.ts';
+import { shippedEngines, wholeEngine } from './engine-files.ts';
 
 type Answer = (res: ServerResponse) => void;
 const says =
@@ -15,11 +15,7 @@ const says =
   (res) =>
     res.writeHead(status, { 'content-type': type }).end(body);
 
-const vllm = (() => {
-  const found = shippedEngines().find(({ name }) => name === 'vllm');
-  if (found === undefined) throw new Error('No engine "vllm"');
-  return engineProvider(found);
-})();
+const vllm = engineProvider(wholeEngine('vllm'));
 const io = createProbeIo();
 const signal = new AbortController().signal;
 let close = async (): Promise<void> => undefined;
@@ -141,4 +137,10 @@ test('a line of a megabyte without an end of its labels takes no time', () => {
   const begin = performance.now();
   expect(sumMetric(`${text}\nm 1`, 'm')).toBe(1);
   expect(performance.now() - begin).toBeLessThan(2000);
+});
+
+test('paths of developers, which anybody on the machine could call, are not opened by default', () => {
+  const shipped = shippedEngines().find(({ name }) => name === 'vllm');
+  expect(shipped).toBeDefined();
+  expect([shipped?.sleep, shipped?.env]).toEqual([undefined, { HF_HUB_OFFLINE: '1' }]);
 });
