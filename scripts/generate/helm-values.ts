@@ -71,8 +71,7 @@ const NOT_FOR_VALUES = {
   SVC_STOP_GRACE: true,
   SVC_HF_TOKEN_SECRET: true,
   SVC_ACCEPTED_LICENSES: true,
-  // The pods of slots download models, not the gateway.
-  SVC_PULL_CONNECTIONS: true,
+  SVC_PULL_CONNECTIONS: true, // The pods of slots download models, not the gateway.
   SVC_PULL_BANDWIDTH: true,
 } as const;
 /** Variables that the chart gives to every gateway. A second entry of the same name would replace them, or make an upgrade fail. */

@@ -17,7 +17,7 @@ import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
-import { announce } from '../platform/mdns.ts';
+import { announce } from '../remote/mdns.ts';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 
 export async function makeDirectories(settings: Settings): Promise<Result<void>> {

@@ -1,6 +1,6 @@
 /** Other services of this kind: what they announce, and the files that make their slots usable here. Pure. */
 import { parse, stringify } from 'smol-toml';
-import type { Announced } from '../../platform/mdns.ts';
+import type { Announced } from '../../remote/mdns.ts';
 import { SlotName } from '../../schema/words/names.ts';
 
 export interface Peer {

@@ -9,11 +9,11 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { readRegularFile } from '../../files/regular-file.ts';
 import { ifThere, writeFileAtomically, type FileOwner } from '../../files/write-file.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { browse } from '../../platform/mdns.ts';
+import { browse } from '../../remote/mdns.ts';
 import { readBeginning } from '../../platform/read-body.ts';
 import { createLinks } from '../../remote/remote-link.ts';
 import { resolveRemote, type Link } from '../../schema/slot/remote-document.ts';
-import { SlotName } from '../../schema/words/names.ts';
+import type { SlotName } from '../../schema/words/names.ts';
 import { parseDurationMs } from '../../schema/words/quantities.ts';
 import {
   baseUrlOf,

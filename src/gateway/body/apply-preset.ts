@@ -38,7 +38,7 @@ interface GivenBody {
 export const givePreset = ({ name, preset }: FoundPreset, body: GivenBody, applyPreset: ApplyPreset): boolean =>
   body.give(preset, `The preset "${name}" cannot change a form: send the name of the slot`, applyPreset);
 
-/** A remote has its own name for its model; `direct` requests keep theirs. False where `RequestBody.give` returns it. */
+/** A remote has its own name for its model; `direct` requests keep theirs. False where `give` returns it. */
 export function isNamed(
   { naming }: Remote,
   direct: object | undefined,

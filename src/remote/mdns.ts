@@ -3,7 +3,7 @@
  * loaded only where it is used. Whatever is found was written by strangers.
  */
 import type { Bonjour } from 'bonjour-service';
-import { messageOf } from './error-text.ts';
+import { messageOf } from '../platform/error-text.ts';
 
 export interface Announcement {
   /** Unique on the network. */
