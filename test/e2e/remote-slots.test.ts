@@ -51,6 +51,8 @@ test('a certificate that nobody signed is not trusted, and the slot says with wh
   await here.save('big', remoteTo(door.port, ''));
   const unknown = await here.until('big', 'not trusted', because('RemoteUntrusted'));
   expect(unknown.status.state).toBe('starting');
+  const refused = await ask();
+  expect([refused.status, await refused.json()]).toMatchObject([503, { error: { code: 'slot.loading' } }]);
   expect(condition(unknown, 'Reconciling')?.message).toContain(`or "remote.fingerprint" to "${shown.fingerprint}"`);
   await here.save('big', pinned(other));
   const wrong = await here.until(

@@ -23,6 +23,14 @@ export function admissionOf(view: SlotView, roles: Roles, targets: readonly Targ
   if (targets.length > 0) return { kind: 'open' };
   const refused = refuseForever(view);
   if (refused !== undefined) return refused;
+  const waiting = roles.starting?.fact.waitingReason?.reason ?? '';
+  if (UNUSABLE.has(waiting) && roles.starting?.known.probe?.passed !== true) {
+    const { name } = view.slot;
+    return refuse(
+      'slot.loading',
+      `Slot "${name}" cannot use its server on another machine (${waiting}): "svcctl explain ${name}" says why`,
+    );
+  }
   const mayCome = (roles.starting ?? roles.unprobed ?? roles.sleeping) !== undefined;
   if (stuck?.kind === 'memory' || (stuck?.kind === 'stalled' && !mayCome)) return refuseStalled(view.slot.name, stuck);
   if (stuck?.kind === 'waiting' && !mayCome && FETCHES.has(stuck.reason)) {
@@ -30,6 +38,12 @@ export function admissionOf(view: SlotView, roles: Roles, targets: readonly Targ
   }
   return stuck === undefined ? { kind: 'park' } : { kind: 'park', because: hideHostText(stuck.message) };
 }
+
+/**
+ * Only a user can correct these, unless the server could be used before: then it may be restarting. Clients of models
+ * are not told the address.
+ */
+const UNUSABLE: ReadonlySet<string> = new Set(['RemoteUntrusted', 'RemoteRefuses', 'RemoteUnusable', 'RemoteLacksModel']);
 
 /** Nothing that a client waits for changes while these fail, and the next attempts are further and further apart. */
 const FETCHES: ReadonlySet<string> = new Set(['ModelPullFailed', 'ImagePullFailed', 'EngineInstallFailed']);

@@ -55,4 +55,20 @@ describe('a request for a slot that cannot load', () => {
     expect(admissionIn({ failures: [crashed('GGML_ASSERT failed')] })?.kind).toBe('park');
     expect(admissionIn({ failures: [crashed('error: invalid argument: -x'), failed(50, 'crash')] })?.kind).toBe('park');
   });
+
+  test.each([
+    ['RemoteUntrusted', 'refuse'],
+    ['RemoteRefuses', 'refuse'],
+    ['RemoteUnusable', 'refuse'],
+    ['RemoteLacksModel', 'refuse'],
+    ['RemoteUnreachable', 'park'],
+    ['RemoteLoading', 'park'],
+  ] as const)('with a server elsewhere that cannot be used (%s) gets: %s', (reason, kind) => {
+    const waitingReason = { kind: 'other', reason, message: '"https://10.0.0.1" says no' } as const;
+    const admission = admissionIn({ workloads: [{ id: 'w1', phase: 'created', probe: 'none', fact: { waitingReason } }] });
+    expect(admission?.kind).toBe(kind);
+    expect(JSON.stringify(admission)).not.toContain('10.0.0.1');
+    if (admission?.kind === 'refuse')
+      expect([admission.code, admission.message]).toEqual(['slot.loading', expect.stringContaining(reason)]);
+  });
 });
