@@ -254,6 +254,7 @@ async function askPeer(asked: Asked, pathname: string): Promise<unknown> {
 }
 
 const HINTS = [
+  ['wrong version number', 'The service has no TLS there: write "http://"'],
   ['needs a token', 'Create one there with "svcctl peer trust NAME", and give it with --credential-file'],
   ['refused the token', 'Create one there with "svcctl peer trust NAME"'],
   ['not trusted', 'Compare the fingerprint with the one that "svcctl peer trust" prints there, and give it with --fingerprint'],
