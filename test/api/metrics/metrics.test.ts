@@ -158,6 +158,7 @@ describe('createMetrics()', () => {
       parkedSeconds: 0,
       ttftSeconds: 1,
       tokens: { input: 1, output: 2 },
+      moves: [{ from: SlotName.parse('primary'), to: img, reason: 'stalled' }],
     });
     metrics.reconcile.passFinished({ seconds: 1, result: 'ok' });
     metrics.reconcile.actionFinished({ action: 'apply', result: 'done' });

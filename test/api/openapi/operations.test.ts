@@ -47,8 +47,8 @@ const SPEC = { spec: { model: { default: 'b' } } };
 const STALE = { 'if-match': '"other"' };
 const DENIALS = ['auth.required', 'auth.invalid', 'auth.expired', 'auth.busy'] as const;
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
-/** Codes of limits and of images, which `http-server.test.ts`, `memory.test.ts` and `test/providers/image` produce; their answers are written by the same function. And the change to a WebSocket. */
-const FROM_LIMITS: readonly string[] = ['101', 'image.failed', 'image.size_unsupported', 'request.timeout', 'server.overloaded'];
+/** Codes of limits, of images and of remotes, which `http-server.test.ts`, `memory.test.ts`, `test/providers/image` and `test/e2e/remote-slots` produce; their answers are written by the same function. And the change to a WebSocket. */
+const FROM_LIMITS = '101 image.failed image.size_unsupported request.loop request.timeout server.overloaded'.split(' ');
 
 let world: World;
 let check: CheckAnswer;
