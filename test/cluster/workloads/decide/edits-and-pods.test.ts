@@ -22,6 +22,8 @@ const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', mod
 const OVERLAY = { ...RICH_OVERLAY, runtimeClassName: 'gvisor', schedulerName: 'batch' } satisfies PodOverlay;
 const BASE: SlotDocument = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } };
 
+const drafting = (draft: NonNullable<SlotDocument['model']['draft']>): SlotDocument => ({ ...BASE, model: { default: 'a.gguf', draft } });
+
 /**
  * One edit for each key. `restart`: other pods are needed. `pods`: likewise, and they look different. `in place`: the Deployment is updated and its pods stay. `controller`: no object changes, because
  * only the controller uses the key. A key of the schema that is missing here fails the first test.
@@ -40,6 +42,16 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'model.args': [{ ...BASE, model: { default: 'a.gguf', args: ['--threads', '1'] } }, 'restart'],
   'model.presets': [{ ...BASE, model: { default: 'a.gguf', presets: { think: { set: { temperature: 0.6 } } } } }, 'controller'],
   'model.offload': [{ ...BASE, model: { default: 'a.gguf', offload: 'auto' } }, 'controller'],
+  'model.adapters': [{ ...BASE, model: { default: 'a.gguf', adapters: [{ name: 'legal', file: 'l.gguf' }] } }, 'restart'],
+  'model.draft.model': [drafting({ model: 'd.gguf' }), 'restart'],
+  'model.draft.mtp': [drafting({ mtp: true }), 'restart'],
+  'model.draft.ngram': [drafting({ ngram: true }), 'restart'],
+  'model.draft.max': [drafting({ ngram: true, max: 8 }), 'restart'],
+  'model.draft.min': [drafting({ ngram: true, min: 2 }), 'restart'],
+  'model.kvCache': [{ ...BASE, model: { default: 'a.gguf', kvCache: 'q8_0' } }, 'restart'],
+  'model.parallel': [{ ...BASE, model: { default: 'a.gguf', parallel: 2 } }, 'restart'],
+  'model.reasoning.effort': [{ ...BASE, model: { default: 'a.gguf', reasoning: { effort: 'high' } } }, 'restart'],
+  'model.reasoning.budget': [{ ...BASE, model: { default: 'a.gguf', reasoning: { budget: 64 } } }, 'restart'],
   'lifecycle.idleTimeout': [{ ...BASE, lifecycle: { idleTimeout: '5m' } }, 'controller'],
   'lifecycle.startTimeout': [{ ...BASE, lifecycle: { startTimeout: '1h' } }, 'restart'],
   'lifecycle.drainTimeout': [{ ...BASE, lifecycle: { drainTimeout: '10m' } }, 'restart'],
@@ -85,7 +97,8 @@ function workload(document: SlotDocument): Workload {
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const { spec } = parsed;
   const id = ModelId.parse(spec.model.default);
-  const model = { id, hostPath: `/models/${id}`, sizeBytes: 2 ** 30, trainedContext: 32_768 };
+  const companions = spec.model.adapters.map(({ file }) => ({ id: file, hostPath: `/models/${file}`, sizeBytes: 1 }));
+  const model = { id, hostPath: `/models/${id}`, sizeBytes: 2 ** 30, trainedContext: 32_768, companions };
   const template = makeTemplate({
     name: PRIMARY,
     spec,
@@ -110,7 +123,12 @@ function objectsOf(document: SlotDocument): { readonly pods: string; readonly al
 
 describe('an edit of a slot in a cluster', () => {
   test('is listed here for each key of a slot', () => {
-    expect(Object.keys(EDITS).toSorted()).toEqual(keysOf(SlotDocument).toSorted());
+    // A slot with a server elsewhere has no pods.
+    expect(Object.keys(EDITS).toSorted()).toEqual(
+      keysOf(SlotDocument)
+        .filter((key) => !key.startsWith('remote.'))
+        .toSorted(),
+    );
   });
 
   test.each(Object.entries(EDITS))('of "%s" makes another revision if it changes the pods', (_key, [edited, effect]) => {
@@ -136,5 +154,5 @@ function keysOf(schema: z.ZodType, path = ''): readonly string[] {
 
 function inner(schema: unknown): unknown {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) return inner(schema.unwrap());
-  return schema;
+  return schema instanceof z.ZodPipe ? inner(schema.in) : schema;
 }
