@@ -31,6 +31,7 @@ describeWithBrowser('tokens in the dashboard', () => {
     await page.getByRole('button', { name: 'Create token' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Label').fill('laptop');
+    await dialog.getByLabel('Last day (optional)').fill('2099-12-31');
     await dialog.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('button', { name: 'Copy', exact: true }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -39,7 +40,7 @@ describeWithBrowser('tokens in the dashboard', () => {
     await page.getByRole('button', { name: 'Done' }).click();
 
     const row = page.getByRole('row', { name: 'laptop' });
-    expect(await row.textContent()).toContain('Never');
+    expect(await row.textContent()).toMatch(/2099-12-31 23:59:59Never/);
     await eventually('a chat with the token is answered', async () => (await chatStatus(token)) === 200);
     await page.getByRole('link', { name: 'Activity' }).click();
     await page.getByRole('link', { name: 'Settings' }).click();
