@@ -12,7 +12,7 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
   const { plan, observed, desired, bySlot } = facts;
   const starts = plan.actions.filter((action): action is Start => isStart(action));
   if (starts.length === 0) return [];
-  return poolsOf(facts).flatMap(({ id, budgetBytes = Number.POSITIVE_INFINITY }) => {
+  return poolsOf(facts).flatMap(({ id, aside, budgetBytes = Number.POSITIVE_INFINITY }) => {
     const bytesOf = (memory: PoolBytes): number => memory[id] ?? 0;
     let bytes = heldBytes(facts, bytesOf);
     for (const { action } of observed.running.values())
@@ -23,7 +23,9 @@ export function findOverdrafts(facts: Case): readonly Objection[] {
       bytes += id === HOST && start.name === 'apply' ? Math.max(added, leastOf(name, facts)) : added;
       // Who asks for this takes the risk that both do not fit.
       const insists = desired.slots.get(name)?.spec.lifecycle.swap === 'blue-green' && (bySlot.get(name) ?? []).length > 0;
-      if (bytes <= budgetBytes || insists || added <= 0) return [];
+      // A server that wakes takes the rest of the host where the part that is set aside is full.
+      const spills = aside === true && start.name === 'wake';
+      if (bytes <= budgetBytes || insists || spills || added <= 0) return [];
       const where = id === HOST ? '' : ` of "${id}"`;
       return [
         { slot: name, message: `Starts slot "${name}", after which ${bytes} bytes of a budget of ${budgetBytes}${where} are in use` },

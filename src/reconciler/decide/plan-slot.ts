@@ -11,7 +11,7 @@ import { isMemoryUnknown } from './facts/workload.ts';
 import { deriveConditions } from './outcome/conditions.ts';
 import { listFindings } from './outcome/list-findings.ts';
 import { admissionOf, targetsOf } from './rules/admission.ts';
-import { fitsHeld, roomFor, type Allocation, type SlotMemory } from './rules/allocator.ts';
+import { fitsHeld, roomFor, spillAside, type Allocation, type SlotMemory } from './rules/allocator.ts';
 import { assignRoles, type Roles } from './rules/assign-roles.ts';
 import { findUnrepairable, nextRepairAt } from './rules/repair.ts';
 import { STABLE_MS } from './rules/backoff.ts';
@@ -57,14 +57,14 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const wanted = unwanted === undefined;
   const warm = wanted && ahead !== undefined ? view.warm : undefined;
   const startable = gates.length === 0 && view.template !== undefined;
-  const rests = { asleep: whyAsleep(view) !== undefined, fitsAwake: fitsHeld(memory.toWake, allocation) };
+  const rests = restOf(view, memory, allocation);
   const roles = assignRoles(view, { unwanted, startable, ...rests, ...roomFor(memory, allocation) });
 
   const stops = planStops(view, roles);
   const pulls = wanted ? planPulls(view, gates) : NO_PULLS;
   const start = roles.start ? planStart(view, allocation, { ...memory, warm }) : {};
   const updates = planInPlaceUpdates(view, roles, gates.length > 0);
-  const sleep = planSleep(view, roles, memory.toWake);
+  const sleep = planSleep(view, roles, rests.toWake);
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
@@ -144,6 +144,11 @@ function servedModelOf({ model, lastServedModel }: SlotView, { serving }: Roles)
 }
 
 /** The part of a decision that follows from the slot and its roles alone. */
+function restOf(view: SlotView, memory: SlotMemory, allocation: Allocation) {
+  const toWake = spillAside(memory.toWake, allocation);
+  return { asleep: whyAsleep(view) !== undefined, fitsAwake: fitsHeld(toWake, allocation), toWake };
+}
+
 function describe(view: SlotView, roles: Roles) {
   const { slot, spec, template, lastCapabilities, workloads } = view;
   return {

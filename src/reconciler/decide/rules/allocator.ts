@@ -115,6 +115,16 @@ export function roomFor(
 export const fitsHeld = (more: PoolBytes, allocation: Allocation): boolean =>
   fits(more, allocation, (id) => allocation.resources.held[id] ?? 0);
 
+/** What does not fit into memory that is set aside for a device is in the rest of the host's, as a driver has it. */
+export function spillAside(more: PoolBytes, { resources: { pools, held }, started }: Allocation): PoolBytes {
+  return pools.reduce<PoolBytes>((before, { id, aside, budgetBytes }) => {
+    const bytes = more[id] ?? 0;
+    if (aside !== true || budgetBytes === undefined || bytes <= 0) return before;
+    const here = Math.min(bytes, Math.max(0, budgetBytes - (held[id] ?? 0) - (started[id] ?? 0)));
+    return { ...before, [id]: here, [HOST]: (before[HOST] ?? 0) + bytes - here };
+  }, more);
+}
+
 function fits(more: PoolBytes, { resources, started }: Allocation, used: (id: PoolId) => number): boolean {
   return resources.pools.every(({ id, budgetBytes, othersBytes }) => {
     const bytes = more[id] ?? 0;

@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { HOST } from '../../../../src/reconciler/decide/facts/memory-pools.ts';
-import { afterStarts, openAllocation, roomFor, type SharedResources } from '../../../../src/reconciler/decide/rules/allocator.ts';
+import {
+  afterStarts,
+  openAllocation,
+  roomFor,
+  spillAside,
+  type SharedResources,
+} from '../../../../src/reconciler/decide/rules/allocator.ts';
 import { plan } from '../../../../src/reconciler/decide/plan.ts';
 import { NOW, PRIMARY, factsOf } from '../plan-fixture.ts';
 
@@ -26,6 +32,15 @@ describe('The allocator', () => {
     expect(second).toMatchObject({ freePort: 18_082, started: { host: 1000 } });
     expect(afterStarts(second, [start(18_082)])).toMatchObject({ freePort: undefined, started: { host: 2000 } });
     expect(first).toMatchObject({ freePort: 18_081, started: {} });
+  });
+
+  test('what does not fit into memory that is set aside for a device is taken from the rest of the host', () => {
+    const aside = { id: 'gpu0', budgetBytes: 600, othersBytes: 0, aside: true } as const;
+    const ofGpu = { ...RESOURCES, pools: [...RESOURCES.pools, aside], held: { host: 2000, gpu0: 500 } };
+    expect(spillAside({ host: 10, gpu0: 570 }, openAllocation(ofGpu))).toEqual({ host: 480, gpu0: 100 });
+    expect(spillAside({ gpu0: 100 }, openAllocation(ofGpu))).toEqual({ host: 0, gpu0: 100 });
+    const discrete = { ...ofGpu, pools: [...RESOURCES.pools, { id: 'gpu0', budgetBytes: 600, othersBytes: 0 }] };
+    expect(spillAside({ gpu0: 570 }, openAllocation(discrete))).toEqual({ gpu0: 570 });
   });
 
   test('is the same when nothing is started', () => {
