@@ -119,6 +119,14 @@ test('a slot of somebody else is not replaced, and a renewed certificate is adde
   expect(await add(token, '--fingerprint', renewed.fingerprint, '--credential-file', '-', '--force')).toMatchObject({ code: 0 });
 }, 60_000);
 
+test.each([
+  ['a time that is none', ['list', '--wait', 'soon'], 'Invalid time "soon"'],
+  ['a time without end', ['list', '--wait', '90d'], 'Invalid time "90d"'],
+  ['a fingerprint without TLS', ['add', 'http://127.0.0.1:9', '--fingerprint', `sha256:${'0'.repeat(64)}`], 'has no certificate'],
+])('%s is a mistake of usage', async (_what, args, text) => {
+  expect(await run(here, args)).toMatchObject({ code: 64, err: expect.stringContaining(text) });
+});
+
 test('"remove" deletes the slots and the token, and no other slot', async () => {
   await here.save('other', 'enabled = false\nprovider = "gguf"\n[model]\ndefault = "demo-fox"\n');
   expect(await run(here, ['remove', 'gpu-box'])).toMatchObject({ code: 0, out: 'slot/gpu-box-primary deleted\n' });

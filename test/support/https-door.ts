@@ -59,7 +59,7 @@ commonName = supplied
 
 export interface Door {
   readonly port: number;
-  /** Of the last request for the path. */
+  /** Headers of the last request for the path; undefined before the first. */
   headersOf(path: string): NodeJS.Dict<string | string[]> | undefined;
   requests(): number;
   /** Ends all connections, so that the next ones see the certificate. */

@@ -14,7 +14,7 @@ import { readBeginning } from '../../platform/read-body.ts';
 import { createLinks } from '../../remote/remote-link.ts';
 import { resolveRemote, type Link } from '../../schema/slot/remote-document.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import { parseDurationMs } from '../../schema/words/quantities.ts';
+import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
 import {
   baseUrlOf,
   fileOfPeerSlot,
@@ -33,6 +33,8 @@ import type { Cli } from '../verb.ts';
 import { runTokenCreate, type TokenSecretOptions } from './token.ts';
 
 const REQUEST_MS = 15_000;
+/** Services answer within a second. */
+const MOST_WAIT_MS = 60_000;
 const LIST_BYTES = 1024 * 1024;
 const FILE_BYTES = 1024 * 1024;
 
@@ -81,6 +83,8 @@ interface AddOptions {
 export async function runPeerAdd(cli: Cli, options: AddOptions, target: string): Promise<void> {
   const peer = await resolvePeer(options, target);
   const { fingerprint } = options;
+  if (fingerprint !== undefined && !peer.url.startsWith('https:'))
+    throw usageFailure('A service without TLS has no certificate', 'Write "https://" in the URL, or leave out --fingerprint');
   const directory = configDirOf(cli.env);
   const keyFile = path.join(directory, 'keys', peer.name);
   const { token, file: tokenFile } = await readToken(cli, options.credentialFile);
@@ -133,6 +137,8 @@ const NAME_RULE = 'Use up to 30 lower-case letters, digits and "-"';
 const portOf = (listen = ''): string => /:(\d+)$/.exec(listen)?.[1] ?? '8080';
 
 async function findPeers(wait: string): Promise<readonly Peer[]> {
+  if (!isDuration(wait) || parseDurationMs(wait) > MOST_WAIT_MS)
+    throw usageFailure(`Invalid time "${wait}"`, 'Use up to "1m", such as "2s"');
   const found = await browse(parseDurationMs(wait)).catch((error: unknown) => {
     throw new CliFailure(`Peers cannot be searched for: ${messageOf(error)}`, { hint: 'Add a peer by its URL' });
   });
