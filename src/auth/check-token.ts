@@ -13,8 +13,9 @@ import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { Access } from '../schema/words/access.ts';
+import { limitsOf, type CallerLimits } from '../schema/words/caller-limits.ts';
 import * as rules from './decide/decide-access.ts';
-import { parseToken, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
+import { parseToken, type CallerTables, type TokenParts, type TokenRow } from './decide/token-file-text.ts';
 import { DUMMY_HASH, matchesHash } from './manage-tokens.ts';
 import type { TokenStore } from './token-store.ts';
 
@@ -28,7 +29,7 @@ interface CheckedRequest {
 export type Authorize = (access: Access, request: CheckedRequest) => rules.AccessDecision | Promise<rules.AccessDecision>;
 
 export interface TokenCheckDeps {
-  readonly store: Pick<TokenStore, 'current'>;
+  readonly store: Pick<TokenStore, 'current'> & Partial<Pick<TokenStore, 'callers'>>;
   readonly onUse: (id: string) => void;
   /** The connection came through the local socket, which only root and the service's user can open. Default: none. */
   readonly isLocal?: (socket: Socket) => boolean;
@@ -45,11 +46,18 @@ export type CheckSettings = rules.ProxySettings & Pick<Settings, 'SVC_IDENTITY_R
 export const allowEveryone: Authorize = () => rules.ANYONE;
 
 export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps): Authorize {
-  if (!settings.SVC_AUTH_ENABLED) return allowEveryone;
+  if (!settings.SVC_AUTH_ENABLED) return createOpenCheck(deps);
   const { store, onUse, isLocal = () => false, isReady = () => true, wallNow = Date.now } = deps;
-  const { verifier = createTokenVerifier({ store: { current: memoizePerPoll(store.current) } }) } = deps;
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
+
+  const current = memoizePerPoll(store.current);
+  const { verifier = createTokenVerifier({ store: { current } }) } = deps;
+  /** The file is looked at, as for tokens. */
+  function callersNow(): CallerTables | undefined {
+    current();
+    return store.callers?.();
+  }
 
   function judge(access: Access, verdict: TokenVerdict): rules.AccessDecision {
     if (verdict === 'busy') return rules.BUSY;
@@ -68,13 +76,32 @@ export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps):
       case 'ambiguous':
         return rules.AMBIGUOUS;
       case 'email':
-        return rules.decideIdentity(access, credential.email, settings.SVC_IDENTITY_ROLES);
+        return rules.decideIdentity(access, credential.email, { roles: settings.SVC_IDENTITY_ROLES, limits: callersNow() });
       default: {
         if (!isReady()) return rules.NOT_READY;
         const verdict = verifier.verify(credential.token, socket);
         return verdict instanceof Promise ? verdict.then((late) => judge(access, late)) : judge(access, verdict);
       }
     }
+  };
+}
+
+/** Nobody's access depends on the file, so it need not be looked at with each request. */
+const LOOK_MS = 1000;
+
+/** Everyone may do everything, within the limits of `anyone`. */
+function createOpenCheck({ store }: Pick<TokenCheckDeps, 'store'>): Authorize {
+  if (store.callers === undefined) return allowEveryone;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let decision = rules.ANYONE;
+  return () => {
+    const at = performance.now();
+    if (at - lookedAt < LOOK_MS) return decision;
+    lookedAt = at;
+    store.current();
+    const limits = store.callers?.().get('anyone');
+    decision = limits === undefined ? rules.ANYONE : rules.anyoneWithin(limits);
+    return decision;
   };
 }
 
@@ -148,6 +175,13 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   const known = createCheckQueue(KNOWN);
   const unknown = createCheckQueue(UNKNOWN);
 
+  /** One object for each row, so that what is remembered for it stays valid. */
+  const limits = new WeakMap<TokenRow, ReturnType<typeof limitsOf>>();
+  function callerFor(id: string, row: TokenRow): VerifiedToken {
+    if (!limits.has(row)) limits.set(row, limitsOf(row));
+    return callerOf(id, row, limits.get(row));
+  }
+
   async function check(digest: string, { id, secret }: TokenParts, hash: string): Promise<TokenVerdict> {
     // An unknown id costs the same as a wrong secret.
     const isRight = (await matches(hash, secret)) && hash !== DUMMY_HASH;
@@ -157,7 +191,7 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
     remembered.set(digest, { hash, matches: isRight });
     const row = store.current().get(id);
     // It may have been revoked meanwhile.
-    return isRight && row?.hash === hash ? callerOf(id, row) : undefined;
+    return isRight && row?.hash === hash ? callerFor(id, row) : undefined;
   }
 
   function begin(digest: string, parts: TokenParts, row: TokenRow | undefined): TokenVerdict | Promise<TokenVerdict> {
@@ -190,7 +224,7 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
       const entry = remembered.get(digest);
       if (entry !== undefined && entry.hash === (row?.hash ?? DUMMY_HASH)) {
         if (!entry.matches || row === undefined) return undefined;
-        const caller = callerOf(parts.id, row);
+        const caller = callerFor(parts.id, row);
         if (connection !== undefined) seen.set(connection, { token, row, caller });
         return caller;
       }
@@ -201,11 +235,13 @@ export function createTokenVerifier({ store, matches = matchesHash }: VerifierOp
   };
 }
 
-const callerOf = (id: string, { label, scope, expires_at: end }: TokenRow): VerifiedToken => ({
+const callerOf = (id: string, row: TokenRow, limits: CallerLimits | undefined): VerifiedToken => ({
   id,
-  identity: label,
-  scope,
-  expiresAt: end === undefined ? undefined : Date.parse(end),
+  key: `token:${id}`,
+  identity: row.label,
+  scope: row.scope,
+  limits,
+  expiresAt: row.expires_at === undefined ? undefined : Date.parse(row.expires_at),
 });
 
 function createCheckQueue(limits: typeof KNOWN) {

@@ -76,6 +76,7 @@ export function createSharedTokenStore({ shared, log, onChange }: SharedTokenSto
   }
 
   return {
+    callers: copy.callers,
     current() {
       const source = shared.copy();
       return source === undefined ? copy.tokens() : copy.update(source.text, (known) => parse(source.text, known));

@@ -15,13 +15,15 @@ import type { Log } from '../platform/log.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { compareTokens, editTokenText, NO_TOKENS, parseTokenText, TOKEN_ID } from './decide/token-file-text.ts';
-import type { StoreChange, Tokens, TokenTables, TokenText } from './decide/token-file-text.ts';
+import type { CallerTables, StoreChange, Tokens, TokenTables, TokenText } from './decide/token-file-text.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 
 export const tokenFileOf = ({ SVC_CONFIG_DIR }: Pick<Settings, 'SVC_CONFIG_DIR'>): string => join(SVC_CONFIG_DIR, 'tokens.toml');
 
 export interface TokenStore {
   current(): Tokens;
+  /** Limits of callers without a token, as of the last call of `current`. */
+  callers(): CallerTables;
   /** Keeps comments and order. Other processes wait. Fails if the file is invalid or cannot be written. */
   change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
 }
@@ -45,6 +47,7 @@ const LOCK_POLL_MS = 10;
 export function createTokenStore({ path, log, onChange }: TokenStoreOptions): TokenStore {
   const copy = createTokenCopy({ log, fields: { file: path }, onChange });
   return {
+    callers: copy.callers,
     current() {
       const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
       if (facts === undefined) return copy.update('absent', () => NO_TOKENS);
@@ -70,9 +73,10 @@ interface TokenCopyOptions extends Pick<TokenStoreOptions, 'log'> {
 /** Keeps the tokens of the last valid version. Logs the problems of another one, and reports what changed. */
 export function createTokenCopy({ log, fields, onChange = () => undefined }: TokenCopyOptions) {
   let version: string | undefined;
-  let { tokens, tables } = NO_TOKENS;
+  let { tokens, callers, tables } = NO_TOKENS;
   return {
     tokens: () => tokens,
+    callers: () => callers,
     /** Tables of the last valid version, for the next parse. */
     tables: () => tables,
     /** Parses another version than the last one. */
@@ -81,7 +85,7 @@ export function createTokenCopy({ log, fields, onChange = () => undefined }: Tok
       const [isFirst, before] = [version === undefined, tokens];
       version = present;
       const parsed = parse(tables);
-      if (parsed.ok) ({ tokens, tables } = parsed);
+      if (parsed.ok) ({ tokens, callers, tables } = parsed);
       else for (const problem of parsed.problems) log.warn(fields, `${problem}. The tokens of the last valid version stay in force`);
       const change = isFirst ? undefined : compareTokens(before, tokens);
       if (change !== undefined) onChange(change);

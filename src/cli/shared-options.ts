@@ -50,3 +50,13 @@ export const GOAL = option('--for <goal>', 'condition=TYPE, condition=TYPE=False
 });
 export const CHECKOUT = option('--checkout', 'Use the configuration in ".svc" of this checkout');
 export const PROVIDER = argument('<provider>', 'Provider kind', { choices: PROVIDER_KIND_NAMES });
+
+/** Limits of a token. With `token edit`, "none" removes one. */
+export const LIMITS: readonly VerbOption[] = [
+  option('--models <names>', 'Slots, model ids and aliases that the token may use, separated by commas (default: all)'),
+  option('--requests-per-minute <count>', 'Most requests in any minute (default: no limit)'),
+  option('--tokens-per-minute <count>', 'Most tokens of prompts and answers in any minute (default: no limit)'),
+  option('--tokens-per-day <count>', 'Most tokens of prompts and answers in any 24 hours (default: no limit)'),
+  option('--max-in-flight <count>', 'Most requests at the same time (default: no limit)'),
+  option('--max-output-tokens <count>', 'Most tokens of one answer (default: no limit)'),
+];

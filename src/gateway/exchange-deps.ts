@@ -1,26 +1,44 @@
 /** Dependencies of the gateway and of its exchanges, and the seam to everything that only some paths need. */
 import type { InferPlan, InferRequest, ProviderRegistry } from '../providers/provider.ts';
-import type { RoutedBoard } from '../reconciler/board.ts';
+import type { RoutedBoard, RoutedView } from '../reconciler/board.ts';
 import type { Settings } from '../schema/settings/settings.ts';
+import type { RequestCaller } from '../schema/words/caller-limits.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
 import type { ClientAnswer, WriteBatcher } from './client-answer.ts';
-import type { ApplyPreset } from './body/apply-preset.ts';
+import type { ClientRequest, ClientResponse } from './client-exchange.ts';
+import type { DirectRequest } from './route/decide/route.ts';
+import type { ApplyPreset, OutputCap } from './body/apply-preset.ts';
 import type { BodyScan } from './body/body-scan.ts';
 import type { BodySpool, SpoolOptions } from './body/body-spool.ts';
 import type { RequestBody } from './body/request-body.ts';
 import type { Attempt, AttemptEvents, Hold } from './request-events.ts';
 import type { Move } from './route/decide/fall-back.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
+import type { VisibleTo } from './visible-board.ts';
 
+import type { AdmitCaller, LimitAccounts } from './traffic/admit-caller.ts';
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
 
+export interface ExchangeRequest {
+  readonly req: ClientRequest;
+  readonly res: ClientResponse;
+  readonly path: InferencePath;
+  readonly head: RequestHead;
+  readonly requestId: string;
+  /** Undefined for requests of this process itself. */
+  readonly caller?: RequestCaller | undefined;
+  readonly direct?: DirectRequest;
+}
+
 export interface FinishedRequest {
   /** Undefined if the request did not reach a slot. */
   readonly slot: SlotName | undefined;
+  /** Undefined if no credential was checked. */
+  readonly caller?: string | undefined;
   /** The path of the route as in the route table, never the raw path, so that the number of series is bounded. */
   readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
@@ -47,6 +65,8 @@ export interface GatewayDeps {
   readonly now: () => number;
   readonly report: ReportRequest;
   readonly extensions: Extensions;
+  /** Default: accounts of this gateway. */
+  readonly limitAccounts?: LimitAccounts | undefined;
 }
 
 /** Everything that a chat without images does not need. `create-gateway.ts` creates it. */
@@ -85,6 +105,9 @@ export interface ActiveExchange {
 export interface ExchangeDeps extends GatewayDeps {
   readonly upstreams: Upstreams;
   readonly applyPreset: ApplyPreset;
+  readonly outputCap: OutputCap;
+  readonly visibleTo: VisibleTo<RoutedView>;
+  readonly admitCaller: AdmitCaller;
   readonly budget: BufferBudget;
   readonly spoolBudget: BufferBudget;
   readonly batcher: WriteBatcher;

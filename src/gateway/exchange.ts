@@ -22,35 +22,25 @@ import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import { presetOf } from '../schema/slot/presets.ts';
 import type { SlotName } from '../schema/words/names.ts';
+import { createAttempt } from './create-attempt.ts';
+import { CallerGate } from './caller-gate.ts';
 import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
 import { givePreset, isNamed } from './body/apply-preset.ts';
 import { RequestBody } from './body/request-body.ts';
-import type { ClientRequest, ClientResponse } from './client-exchange.ts';
-import type { ActiveExchange, ExchangeDeps } from './exchange-deps.ts';
+import type { ActiveExchange, ExchangeDeps, ExchangeRequest } from './exchange-deps.ts';
 import { FallbackJourney } from './fallback-journey.ts';
 import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events.ts';
 import { OPENAI } from './route/decide/dialects.ts';
 import { causeOf, type FallbackCause } from './route/decide/fall-back.ts';
-import type { InferencePath } from './route/decide/inference-paths.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
-import { askedOf, planRequest, refuseUse, routeRequest, type DirectRequest, type ForwardPlan } from './route/decide/route.ts';
+import { planRequest, refuseUse, routeRequest } from './route/decide/route.ts';
 import { ParkedRequest } from './traffic/parked-request.ts';
-import type { RequestHead } from './upstream/decide/request-head.ts';
-import { Forward } from './upstream/forward.ts';
-
-export interface ExchangeRequest {
-  readonly req: ClientRequest;
-  readonly res: ClientResponse;
-  readonly path: InferencePath;
-  readonly head: RequestHead;
-  readonly requestId: string;
-  readonly direct?: DirectRequest;
-}
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
+const LEAST_ERROR = 400;
 const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
 const CROWDED: FallbackCause = { kind: 'queue' };
 const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
@@ -75,12 +65,14 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #parked: ParkedRequest | undefined;
   /** Undefined where the slot declares no fallback. */
   #journey: FallbackJourney | undefined;
+  readonly #caller: CallerGate;
 
   constructor(deps: ExchangeDeps, request: ExchangeRequest) {
     this.#deps = deps;
     this.#request = request;
     const { req, res, path, head, requestId, direct } = request;
     this.#answer = new ClientAnswer({ req, res, requestId, dialect: path.dialect ?? OPENAI }, deps.batcher);
+    this.#caller = new CallerGate(deps, request, this.#answer);
     const scan = direct === undefined ? (deps.extensions.scanBody(path, head) ?? new JsonBody()) : opaqueBody(direct.model);
     this.#scan = scan;
     this.#requestBody = new RequestBody({ req, head, scan, limit: bodyLimitOf(path, deps.settings) }, deps, this);
@@ -125,24 +117,26 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   onRoutable(): void {
     this.#bodyReady = true;
-    this.#route();
+    if (this.#caller.admits(this.#requestBody, this)) this.#route();
   }
 
   #route(): void {
     const { path, direct } = this.#request;
-    const { board, providers, applyPreset } = this.#deps;
-    const chosen = this.#journey && board.current().slots.get(this.#journey.slot);
+    const { providers, applyPreset } = this.#deps;
+    const view = this.#caller.view();
+    const chosen = this.#journey && view.slots.get(this.#journey.slot);
     if (chosen !== undefined) return this.#enter(chosen);
-    const decision = routeRequest(path, this.#requestBody.model, board.current());
+    const decision = routeRequest(path, this.#requestBody.model, view, this.#caller.models);
     if (decision.kind === 'refuse') return this.fail(decision.code, decision.message, 'model');
     if (decision.kind === 'unknown') return this.#park(undefined);
     const { slot } = decision;
     this.#slot = slot.name;
     // A preset that is edited later does not change a request that waits.
     const found = direct === undefined && !this.#requestBody.isEdited ? presetOf(slot, this.#requestBody.model) : undefined;
-    const refused = refuseUse(this.#scan, { path, slot, found }, board.current(), providers);
+    const refused = refuseUse(this.#scan, { path, slot, found }, view, providers);
     if (refused !== undefined) return this.fail(refused.code, refused.message, refused.param);
     if (found !== undefined && !givePreset(found, this.#requestBody, applyPreset)) return;
+    if (!this.#caller.capOutput(this.#requestBody)) return;
     const plan = path.native === true ? planRequest(this.#request, slot, this.#deps) : undefined;
     if (plan?.kind === 'refuse') return this.fail(plan.code, plan.message, plan.param);
     if (slot.spec.fallback === undefined || path.native === true || direct !== undefined) this.#enter(slot);
@@ -152,9 +146,10 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #startJourney(asked: RoutedSlot): RoutedSlot {
     const { capability } = this.#request.path;
     const isAble = (slot: RoutedSlot): boolean =>
+      this.#caller.view().slots.has(slot.name) &&
       slot.capabilities.includes(capability) &&
       planRequest(this.#request, slot, this.#deps).kind !== 'refuse' &&
-      refuseUse(this.#scan, { path: this.#request.path, slot }, this.#deps.board.current(), this.#deps.providers) === undefined;
+      refuseUse(this.#scan, { path: this.#request.path, slot }, this.#caller.view(), this.#deps.providers) === undefined;
     this.#journey = new FallbackJourney(this.#deps, asked.name, isAble);
     this.#answer.keepsErrors = true;
     return this.#journey.start(asked, this.#conversation() ?? this.#request.requestId);
@@ -167,7 +162,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#slot = name;
     traffic.parking.noteDemand(name, now());
     if (this.#journey !== undefined) {
-      this.#answer.headers = this.#journey.headers();
+      this.#answer.headers = { ...this.#caller.headers, ...this.#journey.headers() };
       const isLoading = admission.kind === 'park';
       if (admission.kind !== 'refuse' && (this.fallBack(CROWDED) || (isLoading && this.fallBack(NOT_LOADED)))) return;
     }
@@ -208,7 +203,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const hold = this.#deps.traffic.holds.acquire(slot, holder, this.#parked?.failedOn, this.#conversation());
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
-    const attempt = this.#createAttempt(plan, hold);
+    const request = { deps: this.#deps, hold, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
+    const attempt = createAttempt(plan, { ...this.#request, ...request }, this);
     this.#attempt = attempt;
     attempt.start();
   }
@@ -217,15 +213,6 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #conversation(): string | undefined {
     const { head, path } = this.#request;
     return head.sessionId ?? (CONTINUED.has(path.capability) ? this.#scan.conversation : undefined);
-  }
-
-  #createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, hold: Hold): Attempt {
-    const { requestId, head, path, direct } = this.#request;
-    const deps = this.#deps;
-    const request = { deps, hold, requestId, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
-    if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head }, this);
-    const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
-    return new Forward({ ...request, ...more, headerLines: head.forwarded, path: plan.path }, this);
   }
 
   onStopping(): void {
@@ -275,14 +262,17 @@ export class Exchange implements ActiveExchange, RequestEvents {
     active.remove(this.#member);
     this.#leaveSlot();
     this.#requestBody.release();
+    const tokens = this.#attempt?.usage();
+    this.#caller.settle({ tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
     report({
       slot: this.#slot,
+      caller: this.#request.caller?.key,
       route: this.#request.path.path,
       status,
       seconds: (performance.now() - this.#startedAt) / 1000,
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed ? secondsOf(this.#attempt?.ttftMs) : undefined,
-      tokens: this.#attempt?.usage(),
+      tokens,
       moves: this.#journey?.moves,
     });
   }

@@ -4,11 +4,14 @@
  */
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
+import { createCallerLimits, createLocalAccounts } from './traffic/admit-caller.ts';
 import { createWriteBatcher } from './client-answer.ts';
-import { createPresetEditor } from './body/apply-preset.ts';
-import { Exchange, type ExchangeRequest } from './exchange.ts';
-import type { ActiveExchange, ExchangeDeps, GatewayDeps } from './exchange-deps.ts';
+import { createOutputCap, createPresetEditor } from './body/apply-preset.ts';
+import { Exchange } from './exchange.ts';
+import type { ActiveExchange, ExchangeDeps, ExchangeRequest, GatewayDeps } from './exchange-deps.ts';
 import { createDenseSet } from '../platform/dense-set.ts';
+import type { RoutedView } from '../reconciler/board.ts';
+import { createVisibleBoards } from './visible-board.ts';
 import { createUpstreams } from './upstream/upstreams.ts';
 
 export type Gateway = ReturnType<typeof createPlainGateway>;
@@ -25,7 +28,19 @@ export function createPlainGateway(deps: GatewayDeps) {
   const batcher = createWriteBatcher();
   let tick = performance.now();
   const applyPreset = createPresetEditor();
-  const exchangeDeps: ExchangeDeps = { ...deps, applyPreset, upstreams, budget, spoolBudget, batcher, active, tick: () => tick };
+  const admitCaller = createCallerLimits(deps.limitAccounts ?? createLocalAccounts(deps.now));
+  const caller = { admitCaller, outputCap: createOutputCap(), visibleTo: createVisibleBoards<RoutedView>() };
+  const exchangeDeps: ExchangeDeps = {
+    ...deps,
+    applyPreset,
+    ...caller,
+    upstreams,
+    budget,
+    spoolBudget,
+    batcher,
+    active,
+    tick: () => tick,
+  };
   const shortest = Math.min(settings.SVC_FIRST_BYTE_TIMEOUT, settings.SVC_STREAM_TIMEOUT);
   const sweeper = setInterval(
     () => {

@@ -55,7 +55,7 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, workers, limits, clock, heap, loop } = controller;
+  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap, loop } = controller;
   const audit = createAuditTrail({ log, note: loop.note });
   const manage = createManage(options, { world, controller }, audit);
   const requests = createRequestRecord(clock.wallNow);
@@ -65,6 +65,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     providers,
     traffic,
+    limitAccounts,
     settings: limits,
     now: clock.now,
     onFault: logFaults(log),

@@ -4,6 +4,7 @@ import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
 import { createRequestHistoryFiles } from '../files/request-history-files.ts';
 import { createEventFeed } from '../files/timeline-files.ts';
+import { createLocalAccounts } from '../gateway/traffic/admit-caller.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
 import { hadRequests } from '../turbo/heap/collect-when-idle.ts';
@@ -40,6 +41,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
+  const limitAccounts = createLocalAccounts(clock.now);
   const local = createTraffic({ board, now: clock.now, settings: limits });
   const breather = createPassBreather(() => hadRequests(traffic.read(), clock.now(), QUIET_MS));
   const metrics = createMetrics({
@@ -52,7 +54,9 @@ export async function createController(options: ServiceOptions, world: World, pr
     cluster: world.cluster,
   });
   const workers =
-    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers }) : undefined;
+    processes > 1
+      ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, limitAccounts })
+      : undefined;
   const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed(timelineDirectory, log);
@@ -83,5 +87,5 @@ export async function createController(options: ServiceOptions, world: World, pr
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
-  return { clock, heap, board, traffic, workers, limits, metrics, events, files, loop };
+  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop };
 }

@@ -102,6 +102,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'DELETE /api/models/:id': ADMIN,
   'GET /api/auth/tokens': ADMIN,
   'POST /api/auth/tokens': ADMIN,
+  'PATCH /api/auth/tokens/:id': ADMIN,
   'DELETE /api/auth/tokens/:id': ADMIN,
   // A session of the chat page is a token for inference, and whoever begins one is somebody whom the proxy knows.
   'GET /api/auth/chat': ADMIN,

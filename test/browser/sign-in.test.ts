@@ -14,7 +14,9 @@ describeWithBrowser('the dashboard with authentication', () => {
     world = await startWorld({
       dashboard: 'dashboard/dist',
       authorize: (access, { rawHeaders }) =>
-        access === 'open' || rawHeaders.includes('Bearer svc_good') ? { ok: true, caller: { identity: 'me', scope: 'admin' } } : REQUIRED,
+        access === 'open' || rawHeaders.includes('Bearer svc_good')
+          ? { ok: true, caller: { key: 'caller', identity: 'me', scope: 'admin' } }
+          : REQUIRED,
     });
     world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
     await world.idle();

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import { TokenLabel, TOKEN_ID } from '../../auth/decide/token-file-text.ts';
 import { SCOPE_MEANINGS, SCOPES } from '../../schema/words/access.ts';
+import { CALLER_LIMITS, limitsOf } from '../../schema/words/caller-limits.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 
@@ -10,12 +11,14 @@ const MEANINGS = SCOPES.map((scope) => `\`${scope}\`: ${SCOPE_MEANINGS[scope]}`)
 const ScopeField = z.enum(SCOPES).describe(MEANINGS);
 const Label = TokenLabel.describe('A name for people; the identity of requests with this token');
 const Instant = z.iso.datetime({ offset: true });
+const Limit = z.object(CALLER_LIMITS);
 const facts = {
   id: z.string(),
   label: z.string(),
   scope: ScopeField,
   created_at: Instant,
   expires_at: Instant.nullable().describe('From then on, requests with the token get 401 `auth.expired`. null: never'),
+  limits: Limit.describe('What the token may use. Keys that are absent limit nothing'),
 };
 /** What the API and `svcctl` accept. */
 export const TokenEnd = Instant.refine((end) => Date.parse(end) > Date.now(), 'Use a time in the future');
@@ -25,15 +28,17 @@ export const Created = z.object({
   token: z.string().describe('The whole token. It is shown only here'),
   warning: z.string(),
 });
-export const Tokens = z.object({
-  tokens: z.array(z.object({ ...facts, last_used_at: z.iso.datetime().nullable().describe('null: not used yet, or not recorded yet') })),
+export const TokenFacts = z.object({
+  ...facts,
+  last_used_at: z.iso.datetime().nullable().describe('null: not used yet, or not recorded yet'),
 });
+export const Tokens = z.object({ tokens: z.array(TokenFacts) });
 
 const WARNING = 'Store this token now: it is shown once and cannot be retrieved later';
 const TokenParams = z.object({ id: z.string().regex(TOKEN_ID, 'Not the id of a token; use 8 hexadecimal characters') });
 
 export function createTokenRoutes(tokens: TokenManager): readonly DocumentedRoute[] {
-  return [listRoute(tokens), createRoute(tokens), revokeRoute(tokens), beginRoute(tokens), checkRoute()];
+  return [listRoute(tokens), createRoute(tokens), editRoute(tokens), revokeRoute(tokens), beginRoute(tokens), checkRoute()];
 }
 
 function listRoute(tokens: TokenManager): DocumentedRoute {
@@ -60,24 +65,60 @@ function createRoute(tokens: TokenManager): DocumentedRoute {
         label: Label,
         scope: ScopeField,
         expires_at: TokenEnd.optional().describe('When the token ends. Default: never'),
+        ...CALLER_LIMITS,
       }),
     }),
     answers: { 200: json('The new token', Created) },
     errors: ['server.internal'],
     async handler({ body }) {
-      const { expires_at: end, ...named } = body;
-      const created = await tokens.create({ ...named, expiresAt: end });
+      const { label: name, scope: granted, expires_at: end } = body;
+      const created = await tokens.create({ label: name, scope: granted, expiresAt: end, limits: limitsOf(body) });
       if (!created.ok) throw new ApiError('server.internal', created.message);
-      const { id, label, scope, createdAt, expiresAt = null, token } = created.value;
+      const { id, label, scope, createdAt, expiresAt = null, limits, token } = created.value;
       return {
         status: 200,
         // No cache on the way may keep it.
         headers: { 'cache-control': 'no-store' },
-        body: { id, label, scope, created_at: createdAt, expires_at: expiresAt, token, warning: WARNING },
+        body: { id, label, scope, created_at: createdAt, expires_at: expiresAt, limits, token, warning: WARNING },
       };
     },
   });
 }
+
+/** `null` removes a limit. */
+export const TokenLimitEdits = z.strictObject({
+  models: CALLER_LIMITS.models.nullable(),
+  requests_per_minute: CALLER_LIMITS.requests_per_minute.nullable(),
+  tokens_per_minute: CALLER_LIMITS.tokens_per_minute.nullable(),
+  tokens_per_day: CALLER_LIMITS.tokens_per_day.nullable(),
+  max_in_flight: CALLER_LIMITS.max_in_flight.nullable(),
+  max_output_tokens: CALLER_LIMITS.max_output_tokens.nullable(),
+});
+
+function editRoute(tokens: TokenManager): DocumentedRoute {
+  return defineRoute('PATCH', '/api/auth/tokens/:id', 'admin', {
+    tag: 'auth',
+    summary: 'Changes the name, the end or the limits of a token; the next request with it is judged by them',
+    input: z.object({
+      params: TokenParams,
+      body: z.strictObject({
+        label: Label.optional(),
+        expires_at: TokenEnd.nullish().describe('When the token ends. null: never. Default: unchanged'),
+        ...TokenLimitEdits.shape,
+      }),
+    }),
+    answers: { 200: json('The token as it is now', TokenFacts) },
+    errors: ['token.not_found', 'server.internal'],
+    async handler({ params: { id }, body: { label, expires_at: expiresAt, ...limits } }) {
+      const edited = await tokens.edit(id, { label, expiresAt, limits });
+      if (!edited.ok) throw new ApiError('server.internal', edited.message);
+      if (edited.value === undefined) throw new ApiError('token.not_found', unknownToken(id));
+      return { status: 200, body: viewToken(edited.value) };
+    },
+  });
+}
+
+const unknownToken = (id: string): string => `There is no token "${id}": list the tokens with "svcctl token list"`;
 
 function revokeRoute(tokens: TokenManager): DocumentedRoute {
   return defineRoute('DELETE', '/api/auth/tokens/:id', 'admin', {
@@ -89,7 +130,7 @@ function revokeRoute(tokens: TokenManager): DocumentedRoute {
     async handler({ params: { id } }) {
       const revoked = await tokens.revoke(id);
       if (!revoked.ok) throw new ApiError('server.internal', revoked.message);
-      if (!revoked.value) throw new ApiError('token.not_found', `There is no token "${id}": list the tokens with "svcctl token list"`);
+      if (!revoked.value) throw new ApiError('token.not_found', unknownToken(id));
       return { status: 204, body: undefined };
     },
   });

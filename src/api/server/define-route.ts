@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { randomFillSync } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { ExchangeRequest } from '../../gateway/exchange.ts';
+import type { ExchangeRequest } from '../../gateway/exchange-deps.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { ApiError, type Answers, type ReplyTo } from './answer.ts';
 import type { Access } from '../../schema/words/access.ts';
@@ -20,6 +20,7 @@ export interface UpgradeRequest {
   readonly req: IncomingMessage;
   readonly leftover: Buffer;
   readonly requestId: string;
+  readonly caller: Caller | undefined;
   /** The credentials would still be accepted. */
   readonly isAllowed: () => Promise<boolean>;
   readonly refuse: (code: ErrorCode, message: string, param?: string | null) => void;
@@ -34,6 +35,8 @@ export interface Route {
   readonly access: Access;
   /** Answers requests from pages of any site and under any name: it reveals and changes nothing. Default: false. */
   readonly anySite?: true;
+  /** An open route that shows a caller with a credential only what it may use. Default: false. */
+  readonly knowsCaller?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
   readonly summary: string;

@@ -50,7 +50,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
     else if (!acceptsType(entry)) {
       const type = entry.route.multipart === true ? 'multipart/form-data' : 'application/json';
       refuse(entry, 'request.media_type', `Unsupported media type: send the body as "${type}"`, 'Content-Type');
-    } else entry.route.raw(entry);
+    } else entry.route.raw({ ...entry, caller: decision.caller });
   }
 
   function fault(entry: Entry, error: unknown): void {
@@ -113,7 +113,7 @@ export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'h
     summary: path.summary,
     tag: 'inference',
     ...(path.body === 'multipart' ? { multipart: true } : {}),
-    raw: ({ req, res, head, requestId }) => gateway.handle({ req, res, path, head, requestId }),
+    raw: ({ req, res, head, requestId, caller }) => gateway.handle({ req, res, path, head, requestId, caller }),
     handler: () => {
       throw new ApiError('server.internal', 'This route bypasses the framework');
     },

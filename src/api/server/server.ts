@@ -234,7 +234,8 @@ function addRoute(
       else if (route.cors && site.allowsOrigins) void reply.header('vary', 'Origin');
       const decision = await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
-      request.caller = decision.caller;
+      const known = route.knowsCaller === true ? await authorize('any', request.raw) : decision;
+      request.caller = known.ok ? known.caller : undefined;
       if (Number(request.headers['content-length'] ?? 0) > limitBytes) throw bodyOver(limitBytes);
       refuseOtherTypes(route, request);
       request.readWhole = async () => await readWhole({ req: request.raw, res: reply.raw }, limitBytes, gateway.budget);

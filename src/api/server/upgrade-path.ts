@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES } from '../../schema/words/error-codes.ts';
-import type { AccessDecision } from '../../auth/decide/decide-access.ts';
+import type { AccessDecision, Caller } from '../../auth/decide/decide-access.ts';
 import { writeError } from './error-handler.ts';
 import { newRequestId, type Route, type UpgradeRequest } from './define-route.ts';
 import type { BypassDeps } from './hot-path.ts';
@@ -38,8 +38,9 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
       const checked = { url: req.url, rawHeaders: withProtocolKey(req.rawHeaders), socket };
       const decide = async (): Promise<AccessDecision> => authorize(route.access, checked);
       const seconds = (): number => (performance.now() - startedAt) / 1000;
-      const request: UpgradeRequest = {
+      const requestOf = (caller: Caller | undefined): UpgradeRequest => ({
         req,
+        caller,
         leftover,
         requestId,
         refuse,
@@ -54,10 +55,10 @@ export function createUpgradePath({ routes, site, authorize, report, onFault }: 
           }
         },
         done: () => report({ slot: undefined, route: route.path, status: SWITCHED, seconds: seconds() }),
-      };
+      });
       const proceed = (decision: AccessDecision): void => {
         if (socket.destroyed) return;
-        if (decision.ok) route.upgrade(request);
+        if (decision.ok) route.upgrade(requestOf(decision.caller));
         else refuse(decision.code, decision.message);
       };
       decide()

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import { z } from 'zod';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
+import type { RequestCaller } from '../../schema/words/caller-limits.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
@@ -18,6 +19,7 @@ export interface InnerCaller {
   readonly socket: Socket;
   /** The caller's; each request id begins with it. */
   readonly requestId: string;
+  readonly caller?: RequestCaller | undefined;
 }
 
 const Failure = z.object({
@@ -81,7 +83,11 @@ interface InnerRequest {
 const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Rejects if the signal aborts, or if the answer is cut. Errors of the gateway are answers. */
-export async function askGateway({ gateway, socket, requestId: callerId }: InnerCaller, request: InnerRequest, signal: AbortSignal) {
+export async function askGateway(
+  { gateway, socket, requestId: callerId, caller }: InnerCaller,
+  request: InnerRequest,
+  signal: AbortSignal,
+) {
   signal.throwIfAborted();
   const { path, contentType, onPiece } = request;
   const requestId = `${callerId}.${randomUUID().slice(0, 8)}`;
@@ -95,7 +101,7 @@ export async function askGateway({ gateway, socket, requestId: callerId }: Inner
   signal.addEventListener('abort', abort, { once: true });
   try {
     const closed = new Promise<void>((resolve) => res.once('close', resolve));
-    gateway.handle({ req, res, path, head: parseRequestHead(rawHeaders), requestId });
+    gateway.handle({ req, res, path, head: parseRequestHead(rawHeaders), requestId, caller });
     await closed;
   } finally {
     signal.removeEventListener('abort', abort);

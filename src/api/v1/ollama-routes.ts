@@ -8,7 +8,9 @@ import { PassThrough } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { INFERENCE_PATHS } from '../../gateway/route/decide/inference-paths.ts';
+import type { RequestCaller } from '../../schema/words/caller-limits.ts';
 import { slotsOfName } from '../../gateway/route/decide/route.ts';
+import { createVisibleBoards } from '../../gateway/visible-board.ts';
 import { createOllamaAnswer, OLLAMA_REQUESTS, ollamaRequest, type OllamaKind } from '../../gateway/translate/ollama-translation.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
@@ -105,7 +107,7 @@ async function answer(
     else throw new Error(`The answer has more than ${ANSWER_BYTES} bytes`);
   };
   const sent = { path, contentType: 'application/json', body: [Buffer.from(JSON.stringify(translated.body))], onPiece };
-  const asking = askGateway({ gateway, socket: request.raw.socket, requestId: request.id }, sent, leaving.signal);
+  const asking = askGateway({ gateway, socket: request.raw.socket, requestId: request.id, caller: request.caller }, sent, leaving.signal);
   const early = await Promise.race([asking, begun.promise]).catch((error: unknown) => {
     throw new ApiError('upstream.failed', messageOf(error));
   });
@@ -139,10 +141,12 @@ const Models = z.object({ models: z.array(z.looseObject({ name: z.string(), mode
 function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDeps): readonly DocumentedRoute[] {
   const modified_at = new Date(startedAt).toISOString();
   const contextOf = (slot: BoardSlot): number => slot.spec.model.context ?? traits(slot)?.context ?? 0;
-  const list = () =>
-    modelIds(board.current()).flatMap((name) => {
-      const slot = slotOf(name, board.current());
-      if (!slot.capabilities.some((each) => SERVED.has(each))) return [];
+  const visibleTo = createVisibleBoards<BoardView>();
+  const list = (caller: RequestCaller | undefined) => {
+    const view = visibleTo(board.current(), caller?.limits?.models);
+    return modelIds(view).flatMap((name) => {
+      const [slot] = slotsOfName(name, view);
+      if (slot === undefined || !slot.capabilities.some((each) => SERVED.has(each))) return [];
       const size = slot.model?.sizeBytes ?? 0;
       // Clients tell models apart by it. It is not that of the bytes, which need not be here.
       const digest = createHash('sha256')
@@ -150,6 +154,7 @@ function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDe
         .digest('hex');
       return [{ slot, entry: { name, model: name, modified_at, size, digest, details: detailsOf(slot, traits(slot)) } }];
     });
+  };
   const get = { cors: true, tag: 'models', input: NoInput } as const;
   return [
     defineRoute('GET', '/ollama/api/version', 'open', {
@@ -160,16 +165,17 @@ function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDe
     }),
     defineRoute('GET', '/ollama/api/tags', 'open', {
       ...get,
+      knowsCaller: true,
       summary: 'Lists the models for texts and embeddings, as Ollama does',
       answers: { 200: json('The models', Models) },
-      handler: () => ({ status: 200, body: { models: list().map(({ entry }) => entry) } }),
+      handler: (_input, { caller }) => ({ status: 200, body: { models: list(caller).map(({ entry }) => entry) } }),
     }),
     defineRoute('GET', '/ollama/api/ps', 'v1', {
       ...get,
       summary: 'Lists the models that are loaded, as Ollama does',
       answers: { 200: json('The loaded models', Models) },
-      handler() {
-        const running = list().filter(
+      handler(_input, { caller }) {
+        const running = list(caller).filter(
           ({ slot: { status, spec }, entry }) => ANSWERING_STATES.has(status.state) && entry.name === spec.model.default,
         );
         const models = running.map(({ slot, entry }) => {
@@ -188,9 +194,10 @@ function createListRoutes({ board, abilities, traits, startedAt, now }: OllamaDe
       input: z.object({ body: z.looseObject({ model: z.string().optional(), name: z.string().optional() }) }),
       answers: { 200: json('The model, with the parameters of a preset', AnyObject) },
       errors: ['model.not_found'],
-      handler({ body: { name = '', model: asked = name } }) {
-        const id = nameMeant(asked, board.current());
-        const slot = slotOf(id, board.current());
+      handler({ body: { name = '', model: asked = name } }, { caller }) {
+        const view = visibleTo(board.current(), caller?.limits?.models);
+        const id = nameMeant(asked, view);
+        const slot = slotOf(id, view);
         const known = abilities?.(slot) ?? {};
         const details = detailsOf(slot, traits(slot));
         const preset = presetOf(slot, id)?.preset;

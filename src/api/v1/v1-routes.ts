@@ -12,6 +12,7 @@ import { documentedRoute, Model, ModelField, ModelList } from './inference-schem
 import { createVoiceRoutes, type VoiceRoutesDeps } from './voice-routes.ts';
 import { CHAT_ABILITIES, type ChatAbilities } from '../../schema/slot/provider-kinds.ts';
 import { isEnabled, slotsOfName } from '../../gateway/route/decide/route.ts';
+import { createVisibleBoards } from '../../gateway/visible-board.ts';
 import { presetOf } from '../../schema/slot/presets.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -29,6 +30,7 @@ export interface V1Deps extends VoiceRoutesDeps {
 
 export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
   const { board, gateway } = deps;
+  const visibleTo = createVisibleBoards<BoardView>();
   return [
     ...INFERENCE_PATHS.map((path) => documentedRoute(path, rawInferenceRoute(path, gateway))),
     ...createNativeRoutes(gateway, deps.upstream === true),
@@ -37,9 +39,10 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       cors: true,
       summary: 'Lists the models of all slots by id and alias, and their presets',
       tag: 'models',
+      knowsCaller: true,
       input: NoInput,
       answers: { 200: json('The models', ModelList) },
-      handler: () => ({ status: 200, body: listModels(board.current(), deps) }),
+      handler: (_input, { caller }) => ({ status: 200, body: listModels(visibleTo(board.current(), caller?.limits?.models), deps) }),
     }),
     defineRoute('GET', '/v1/models/*', 'v1', {
       cors: true,
@@ -50,9 +53,9 @@ export function createV1Routes(deps: V1Deps): readonly DocumentedRoute[] {
       }),
       answers: { 200: json('The model', Model) },
       errors: ['model.not_found'],
-      handler({ params }) {
+      handler({ params }, { caller }) {
         const id = params['*'];
-        const entry = entryOf(id, board.current(), deps);
+        const entry = entryOf(id, visibleTo(board.current(), caller?.limits?.models), deps);
         if (entry !== undefined) return { status: 200, body: entry };
         const problem = `There is no model "${id.slice(0, 200)}"; use one that "/v1/models" lists`;
         throw new ApiError('model.not_found', problem, { param: 'model' });

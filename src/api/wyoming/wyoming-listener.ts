@@ -54,10 +54,13 @@ export function createWyomingListener(deps: ListenerDeps) {
   };
 }
 
+/** The protocol has no credentials. */
+const WYOMING = { key: 'wyoming' };
+
 function serveSocket(socket: Socket, deps: ListenerDeps, onBusy: (isBusy: boolean) => void): void {
   const ended = new AbortController();
   let arrived: Buffer = Buffer.alloc(0);
-  const session = createWyomingSession({ ...deps, socket, requestId: `wyoming-${randomUUID()}` }, ended.signal);
+  const session = createWyomingSession({ ...deps, socket, requestId: `wyoming-${randomUUID()}`, caller: WYOMING }, ended.signal);
   let isBusy = false;
 
   const fail = (code: string, message: string): void => {

@@ -1,13 +1,18 @@
 /** Rules of access: the credential of a request, what its scope permits, and what it may see. Pure. */
 import { HIDDEN, hideHostText } from '../../schema/words/failure.ts';
+import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { GRANTS, SCOPES, type Access, type Scope } from '../../schema/words/access.ts';
 
-/** The label of a token, or the e-mail address that a proxy forwards. */
 export interface Caller {
+  /** What its requests are counted under: `token:<id>`, `user:<e-mail address>`, `wyoming`, `local` or `anyone`. */
+  readonly key: string;
+  /** The label of a token, or the e-mail address that a proxy forwards. */
   readonly identity: string;
   readonly scope: Scope;
+  /** Default: none. */
+  readonly limits?: CallerLimits | undefined;
 }
 
 type DenialCode = 'auth.required' | 'auth.invalid' | 'auth.expired' | 'auth.scope' | 'auth.busy' | 'server.starting';
@@ -19,11 +24,16 @@ export type AccessDecision =
 const denied = (code: DenialCode, message: string): AccessDecision => ({ ok: false, code, message });
 
 /** Root, or the user of the service, who could change the tokens as well. */
-export const LOCAL: Caller = { identity: 'local', scope: 'admin' };
+export const LOCAL: Caller = { key: 'local', identity: 'local', scope: 'admin' };
 
 export const ALLOWED: AccessDecision = { ok: true };
 /** The caller of a service without authentication. */
-export const ANYONE: AccessDecision = { ok: true, caller: { identity: 'anyone', scope: 'admin' } };
+export const ANYONE: AccessDecision = { ok: true, caller: { key: 'anyone', identity: 'anyone', scope: 'admin' } };
+
+export const anyoneWithin = (limits: CallerLimits): AccessDecision => ({
+  ok: true,
+  caller: { key: 'anyone', identity: 'anyone', scope: 'admin', limits },
+});
 
 export const REQUIRED = denied('auth.required', 'The request has no credential: send a token as "Authorization: Bearer svc_…"');
 export const INVALID = denied('auth.invalid', 'The token is unknown, revoked or incomplete: use another one');
@@ -67,13 +77,19 @@ export function describeForgery(settings: ProxySettings): { readonly found: stri
 
 export type ProxySettings = Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_TRUSTED_PROXIES' | 'SVC_PROXY_SECRET'>;
 
-/** A forwarded identity has its own role, else that of its domain, else that of everyone, else none. */
-export function decideIdentity(access: Access, identity: string, roles: Settings['SVC_IDENTITY_ROLES']): AccessDecision {
+/** A forwarded identity has its own role and limits, else those of its domain, else those of everyone, else none. */
+export function decideIdentity(
+  access: Access,
+  identity: string,
+  { roles, limits }: { readonly roles: Settings['SVC_IDENTITY_ROLES']; readonly limits?: ReadonlyMap<string, CallerLimits> | undefined },
+): AccessDecision {
   const name = identity.toLowerCase();
   const domains = name.includes('@') ? [`*${name.slice(name.lastIndexOf('@'))}`] : [];
-  const entry = [name, ...domains, '*'].find((key) => Object.hasOwn(roles, key));
+  const names = [name, ...domains, '*'];
+  const entry = names.find((key) => Object.hasOwn(roles, key));
   const scope = entry === undefined ? undefined : roles[entry];
-  if (scope !== undefined) return decideScope(access, { identity, scope });
+  const own = names.flatMap((key) => limits?.get(key) ?? [])[0];
+  if (scope !== undefined) return decideScope(access, { key: `user:${name}`, identity, scope, limits: own });
   return denied('auth.scope', `"${identity.slice(0, 200)}" has no role: give it one in "SVC_IDENTITY_ROLES" (chart: "auth.identityRoles")`);
 }
 

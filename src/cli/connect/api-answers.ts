@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
-import { Created, Tokens } from '../../api/manage/token-routes.ts';
+import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import * as api from '../../schema/status/answers.ts';
 import { Cluster, ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
 
@@ -21,6 +21,7 @@ export const ANSWERS = {
   applied: api.Applied,
   cluster: Cluster.pick({ pods: true }),
   createdToken: Created.omit({ warning: true }),
+  token: TokenFacts,
   error: z.object({ error: ErrorAnswer.shape.error.pick({ message: true, code: true }) }),
   explanation: api.Explanation.pick({ text: true, problems: true }),
   fit: api.FitAnswer.pick({ message: true, fits: true, quantisations: true }),

@@ -3,11 +3,16 @@ import type { FoundPreset, Preset } from '../../schema/slot/presets.ts';
 import type { Remote } from '../../schema/slot/remote-document.ts';
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
 
-type PresetParameters = Pick<Preset, 'set' | 'force'>;
+type PresetParameters = Pick<Preset, 'set' | 'force'> & {
+  /** Numbers that are not exceeded. If the body has none of them, it gets the first one. Default: none. */
+  readonly cap?: Readonly<Record<string, number>>;
+};
 type Edit = readonly [from: number, to: number, bytes: Buffer];
 
 interface Parameter {
   readonly isForced: boolean;
+  /** Undefined: it is no cap. */
+  readonly most?: number | undefined;
   /** In quotes. */
   readonly key: Buffer;
   readonly value: Buffer;
@@ -50,6 +55,33 @@ export function isNamed(
   return body.give(naming, `A form keeps the name of its model: send "${model}", as the remote calls it`, applyPreset);
 }
 
+/** Names of the limit of output tokens, of all APIs: servers read several of them. */
+const OUTPUT_KEYS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const;
+const OUTPUT_KEY: ReadonlyMap<string, (typeof OUTPUT_KEYS)[number]> = new Map([
+  ['/v1/chat/completions', 'max_tokens'],
+  ['/v1/completions', 'max_tokens'],
+  ['/v1/messages', 'max_tokens'],
+  ['/v1/responses', 'max_output_tokens'],
+  ['/infill', 'n_predict'],
+]);
+
+export type OutputCap = ReturnType<typeof createOutputCap>;
+
+/** Returns parameters that limit the tokens of an answer; undefined for paths whose answers have none. */
+export function createOutputCap() {
+  /** As many as there are limits in tokens, which people write. */
+  const caps = new Map<string, PresetParameters>();
+  return (path: string, most: number): PresetParameters | undefined => {
+    const own = OUTPUT_KEY.get(path);
+    if (own === undefined) return undefined;
+    const id = `${own} ${most}`;
+    const keys = [own, ...OUTPUT_KEYS.filter((key) => key !== own)];
+    const cap = caps.get(id) ?? { set: {}, force: {}, cap: Object.fromEntries(keys.map((key) => [key, most])) };
+    caps.set(id, cap);
+    return cap;
+  };
+}
+
 /** Prepares each preset once, which costs more than its use. */
 export function createPresetEditor() {
   const prepared = new WeakMap<PresetParameters, Prepared>();
@@ -72,14 +104,15 @@ function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Param
   return !body.includes(ESCAPE) && parameters.every(({ key }) => !body.includes(key));
 }
 
-function prepare({ set, force }: PresetParameters): Prepared {
-  const all = { ...set, ...force };
+function prepare({ set, force, cap = {} }: PresetParameters): Prepared {
+  const all = { ...set, ...force, ...cap };
   const fields = Object.keys(all).map((key, tag) => [key, { tag }] as const);
   const parameters = Object.entries(all).map(([key, value]): Parameter => {
     const text = JSON.stringify(value);
     const quoted = JSON.stringify(key);
     return {
       isForced: Object.hasOwn(force, key),
+      most: cap[key],
       key: Buffer.from(quoted),
       value: Buffer.from(text),
       field: Buffer.from(`,${quoted}:${text}`),
@@ -91,22 +124,22 @@ function prepare({ set, force }: PresetParameters): Prepared {
 /** Finds the values that the body has. The last one of repeated keys counts, and `null` stands for none. */
 class ParameterFinder implements JsonEvents<number> {
   readonly #parameters: readonly Parameter[];
-  readonly #found: { readonly tag: number; readonly from: number; to: number; readonly isNull: boolean }[] = [];
+  readonly #found: { readonly tag: number; readonly from: number; to: number; readonly raw?: string }[] = [];
 
   constructor(parameters: readonly Parameter[]) {
     this.#parameters = parameters;
   }
 
   onString(tag: number, from: number, to: number): void {
-    this.#found.push({ tag, from, to, isNull: false });
+    this.#found.push({ tag, from, to });
   }
 
   onScalar(tag: number, raw: string, from: number, to: number): void {
-    this.#found.push({ tag, from, to, isNull: raw === 'null' });
+    this.#found.push({ tag, from, to, raw });
   }
 
   onOpen(tag: number, _isArray: boolean, from: number): void {
-    this.#found.push({ tag, from, to: from, isNull: false });
+    this.#found.push({ tag, from, to: from });
   }
 
   onClose(_tag: number, to: number): void {
@@ -118,13 +151,21 @@ class ParameterFinder implements JsonEvents<number> {
   edits(end: number): readonly Edit[] {
     const replaced = this.#found.flatMap((place): readonly Edit[] => {
       const parameter = this.#parameters[place.tag];
-      const isMissing = place.isNull && this.#found.findLast(({ tag }) => tag === place.tag) === place;
-      return parameter?.isForced === true || (parameter !== undefined && isMissing) ? [[place.from, place.to, parameter.value]] : [];
+      if (parameter === undefined) return [];
+      const isMissing = place.raw === 'null' && this.#found.findLast(({ tag }) => tag === place.tag) === place;
+      const isOver = parameter.most !== undefined && !isWithin(place.raw, parameter.most);
+      return parameter.isForced || isMissing || isOver ? [[place.from, place.to, parameter.value]] : [];
     });
-    const missing = this.#parameters.filter((_parameter, index) => !this.#found.some(({ tag }) => tag === index));
+    const hasCap = this.#found.some(({ tag }) => this.#parameters[tag]?.most !== undefined);
+    const firstCap = hasCap ? undefined : this.#parameters.find(({ most }) => most !== undefined);
+    const missing = this.#parameters.filter(
+      (parameter, index) => (parameter.most === undefined || parameter === firstCap) && !this.#found.some(({ tag }) => tag === index),
+    );
     return [...replaced, ...missing.map(({ field }): Edit => [end, end, field])];
   }
 }
+
+const isWithin = (raw = '', most: number): boolean => /^\d/.test(raw) && Number(raw) <= most;
 
 function offsetOfEnd(body: readonly Buffer[]): number {
   let begin = body.reduce((bytes, { length }) => bytes + length, 0);

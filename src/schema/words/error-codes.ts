@@ -36,6 +36,7 @@ export const ERROR_CODES = {
   'auth.invalid': error(401, 'The bearer token matches no stored token'),
   'auth.expired': error(401, 'The bearer token was valid until its `expires_at`'),
   'auth.scope': error(403, 'The credentials are valid, but their scope does not allow this request'),
+  'limit.model': permanent(403, 'The caller may use other models only; the message lists them'),
   'request.cross_site': permanent(
     403,
     'A web page of another site sent the request, or the name in `Host` is not known: see docs/security.md',
@@ -81,6 +82,9 @@ export const ERROR_CODES = {
   'image.size_unsupported': error(422, 'Models of this family cannot draw images of this size'),
   'request.headers_too_large': error(431, 'The request line and headers are larger than `SVC_HEADER_LIMIT`'),
   'auth.busy': error(429, 'Too many tokens that were not used before are being checked; retry after `Retry-After`'),
+  'limit.requests': error(429, 'The caller has sent as many requests within a minute as it may; retry after `Retry-After`'),
+  'limit.tokens': error(429, 'The caller has used as many tokens within a minute or a day as it may; retry after `Retry-After`'),
+  'limit.in_flight': error(429, 'The caller has as many requests in flight as it may; retry when one has ended'),
   'slot.queue_full': error(429, 'The number of requests parked for the slot has reached `SVC_PARK_LIMIT`'),
   'server.internal': error(500, 'The gateway failed internally; search its log for the request id'),
   'upstream.failed': error(502, 'The model server closed the connection or sent an invalid HTTP response'),

@@ -1,4 +1,7 @@
 /** Messages between the controller and its workers. Node's channel keeps their order and copies them. */
+import type { HeldAmounts } from '../../gateway/traffic/admit-caller.ts';
+import type { LimitedAmounts } from '../../gateway/traffic/caller-account.ts';
+import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { BoardChange } from './decide/board-changes.ts';
@@ -20,6 +23,7 @@ export type ToWorker =
   | { readonly kind: 'sync'; readonly number: number }
   /** Each connection is to be closed after its next answer. */
   | { readonly kind: 'leave' }
+  | { readonly kind: 'limits'; readonly answer: LimitAnswer }
   | { readonly kind: 'close'; readonly graceMs: number; readonly parkedMs: number };
 
 export type FromWorker =
@@ -28,7 +32,28 @@ export type FromWorker =
   /** Comes with the socket. `bytes`: what was read of it already. */
   | { readonly kind: 'connection'; readonly bytes: Uint8Array }
   | { readonly kind: 'fault'; readonly requestId: string; readonly message: string; readonly stack: string | undefined }
+  | { readonly kind: 'limits'; readonly ask: LimitAsk }
+  | { readonly kind: 'used'; readonly report: LimitReport }
   | { readonly kind: 'ended' };
+
+/** Asks for amounts of a caller's account, once at a time for each caller. */
+export interface LimitAsk extends LimitReport {
+  readonly limits: CallerLimits;
+  readonly need: LimitedAmounts;
+}
+
+export interface LimitReport {
+  readonly key: string;
+  /** A part of what was granted. */
+  readonly used: Omit<LimitedAmounts, 'inFlight'>;
+  readonly back: LimitedAmounts;
+}
+
+export interface LimitAnswer extends HeldAmounts {
+  readonly key: string;
+  /** At least what was asked for, unless a limit is reached. */
+  readonly granted: LimitedAmounts;
+}
 
 /** Times are ages in milliseconds, because each process has a clock of its own. */
 export interface TrafficRows {

@@ -1,5 +1,7 @@
 /** Processes that forward requests on the controller's port (docs/speed.md). One that dies loses only connections. */
 import type { Socket } from 'node:net';
+import { createLender } from './lent-limits.ts';
+import type { LocalAccounts } from '../../gateway/traffic/admit-caller.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
@@ -14,6 +16,7 @@ import { WorkerProcess } from './worker-process.ts';
 export interface WorkerPoolDeps {
   readonly count: number;
   readonly local: GatewayTraffic;
+  readonly limitAccounts: Pick<LocalAccounts, 'account'>;
   readonly board: Board;
   readonly now: () => number;
   readonly log: Log;
@@ -57,7 +60,8 @@ interface Member {
 
 export type WorkerPool = ReturnType<typeof createWorkerPool>;
 
-export function createWorkerPool({ count, local, board, now, log, metrics }: WorkerPoolDeps) {
+export function createWorkerPool({ count, local, board, now, log, metrics, limitAccounts }: WorkerPoolDeps) {
+  const lender = createLender(limitAccounts, count + 1, now);
   const members = new Map<number, Member>();
   const waiting = new Set<() => void>();
   let listeners: WorkerPoolListeners | undefined;
@@ -118,6 +122,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
     // Its unanswered messages need no answer.
     if (member !== undefined) Object.assign(member, { synced: member.asked, unansweredSince: undefined, connections: 0 });
     traffic.forget(number);
+    lender.forget(number);
     metrics.workerEnded(number);
     look();
   }
@@ -143,6 +148,8 @@ export function createWorkerPool({ count, local, board, now, log, metrics }: Wor
       onReport: (report) => onReport(number, report),
       onConnection: (socket, bytes) => listeners?.takeOver(socket, bytes),
       onFault: ({ message, stack, requestId }) => listeners?.onFault(Object.assign(new Error(message), { stack }), requestId),
+      onLimitAsk: (ask) => lender.lend(number, ask),
+      onLimitReport: (report) => lender.take(number, report),
       onGone: () => onGone(number),
     });
     return { process, asked: 0, synced: 0, unansweredSince: undefined, connections: 0 };

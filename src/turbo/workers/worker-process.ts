@@ -3,7 +3,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
 import type { Log } from '../../platform/log.ts';
-import type { FromWorker, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
+import type { FromWorker, LimitAnswer, LimitAsk, LimitReport, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
 interface WorkerProcessDeps {
   readonly number: number;
@@ -14,6 +14,8 @@ interface WorkerProcessDeps {
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
+  readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer;
+  readonly onLimitReport: (report: LimitReport) => void;
   readonly onGone: () => void;
   readonly log: Pick<Log, 'warn' | 'error'>;
 }
@@ -81,7 +83,7 @@ export class WorkerProcess {
   }
 
   #take(message: FromWorker, socket: Socket | undefined): void {
-    const { onReport, onConnection, onFault } = this.#deps;
+    const { onReport, onConnection, onFault, onLimitAsk, onLimitReport } = this.#deps;
     switch (message.kind) {
       case 'listening':
         this.#listens = true;
@@ -94,6 +96,10 @@ export class WorkerProcess {
         return;
       case 'fault':
         return onFault(message);
+      case 'limits':
+        return this.send({ kind: 'limits', answer: onLimitAsk(message.ask) });
+      case 'used':
+        return onLimitReport(message.report);
       case 'ended':
         return;
       default:

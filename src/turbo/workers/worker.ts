@@ -11,6 +11,8 @@ import type { Socket } from 'node:net';
 import { createHotPath, rawInferenceRoute } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
 import type { Authorize } from '../../auth/check-token.ts';
+import { createLeasedAccounts } from './leased-limits.ts';
+import type { LimitAccounts } from '../../gateway/traffic/admit-caller.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
@@ -44,7 +46,12 @@ export async function startWorker(deps: WorkerDeps) {
     connections: () => requests.server.connections(),
     send: (report) => send({ kind: 'report', ...report }),
   });
-  const requests = serveRequests(deps, { board, traffic, reports, now });
+  const limits = createLeasedAccounts({
+    now,
+    ask: (ask) => send({ kind: 'limits', ask }),
+    report: (report) => send({ kind: 'used', report }),
+  });
+  const requests = serveRequests(deps, { board, traffic, reports, limits, now });
   const closed = Promise.withResolvers<void>();
 
   async function close(graceMs: number, parkedMs: number): Promise<void> {
@@ -70,6 +77,8 @@ export async function startWorker(deps: WorkerDeps) {
           return reports.sync(message.number);
         case 'leave':
           return requests.leave();
+        case 'limits':
+          return limits.answer(message.answer);
         case 'close':
           return void close(message.graceMs, message.parkedMs);
         default:
@@ -79,9 +88,15 @@ export async function startWorker(deps: WorkerDeps) {
   };
 }
 
-type RequestParts = Readonly<{ board: RoutedBoard; traffic: WorkerTraffic; reports: WorkerReports; now: () => number }>;
+type RequestParts = Readonly<{
+  board: RoutedBoard;
+  traffic: WorkerTraffic;
+  reports: WorkerReports;
+  limits: LimitAccounts;
+  now: () => number;
+}>;
 
-function serveRequests(deps: WorkerDeps, { board, traffic, reports, now }: RequestParts) {
+function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now }: RequestParts) {
   const { providers, site, authorizeWith, onRequest, send } = deps;
   const { settings, mostBodyBytes } = deps.start;
   let leaving = false;
@@ -93,6 +108,7 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, now }: Reque
     providers,
     traffic,
     settings,
+    limitAccounts: limits,
     now,
     onFault,
     report(finished) {

@@ -6,7 +6,7 @@ import { createInMemorySlots } from './in-memory-slots.ts';
 import { createInMemoryTokens } from './in-memory-tokens.ts';
 
 const PRIMARY = SlotName.parse('primary');
-const REQUEST = { id: 'r1', caller: { identity: 'anna', scope: 'admin' }, socket: { remoteAddress: '10.0.0.7' } } as const;
+const REQUEST = { id: 'r1', caller: { key: 'caller', identity: 'anna', scope: 'admin' }, socket: { remoteAddress: '10.0.0.7' } } as const;
 let lines: { readonly fields: unknown; readonly message: string }[];
 let entries: unknown[];
 let trail: ReturnType<typeof createAuditTrail>;
@@ -132,7 +132,7 @@ describe('the audit trail', () => {
     await Promise.all(
       ['anna', 'ben', 'cem'].map(async (identity) => {
         const act = async (): Promise<unknown> => await editor.put(SlotName.parse(identity), { provider: 'gguf', model: { default: 'a' } });
-        await trail.actAs({ ...REQUEST, caller: { identity, scope: 'admin' } }, act);
+        await trail.actAs({ ...REQUEST, caller: { key: 'caller', identity, scope: 'admin' } }, act);
       }),
     );
     expect(messages().toSorted()).toEqual(

@@ -12,6 +12,7 @@ export function createInMemoryTokenStore(tokens: Tokens = new Map()): InMemoryTo
   const store: InMemoryTokenStore = {
     broken: undefined,
     current: () => present,
+    callers: () => new Map(),
     async change(edit) {
       if (store.broken !== undefined) return { ok: false, message: store.broken };
       present = edit(present);

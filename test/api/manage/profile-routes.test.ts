@@ -13,7 +13,7 @@ let profiles: WorldProfiles;
 let decide: Authorize = () => ({ ok: true });
 
 beforeEach(async () => {
-  decide = () => ({ ok: true, caller: { identity: 'anna', scope: 'admin' } });
+  decide = () => ({ ok: true, caller: { key: 'caller', identity: 'anna', scope: 'admin' } });
   world = await startWorld({ authorize: (access, req) => decide(access, req) });
   profiles = await openProfiles(world);
   world.profiles = profiles.store;
@@ -191,7 +191,7 @@ describe('/api/profiles', () => {
   test('shows values of variables to administrators only, and lets nobody else change anything', async () => {
     await send('PUT', '/api/profiles/coding');
     expect(JSON.stringify((await send('GET', '/api/profiles/coding')).body)).toContain('hunter2');
-    decide = () => ({ ok: true, caller: { identity: 'bert', scope: 'read-only' } });
+    decide = () => ({ ok: true, caller: { key: 'caller', identity: 'bert', scope: 'read-only' } });
     const shown = JSON.stringify((await send('GET', '/api/profiles/coding')).body);
     expect([shown.includes('hunter2'), shown.includes('(hidden)')]).toEqual([false, true]);
     expect(JSON.stringify((await send('GET', '/api/profiles')).body)).not.toContain('hunter2');

@@ -151,7 +151,7 @@ const MANAGE_CALLS: readonly Call[] = [
   {
     operation: 'GET /api/auth/session',
     expect: 204,
-    prepare: () => void (decide = () => ({ ok: true, caller: { identity: 'chat session of ada', scope: 'v1-only' } })),
+    prepare: () => void (decide = () => ({ ok: true, caller: { key: 'caller', identity: 'chat session of ada', scope: 'v1-only' } })),
   },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },

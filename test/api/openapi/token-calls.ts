@@ -3,6 +3,7 @@ import type { InMemoryTokenStore } from '../manage/in-memory-tokens.ts';
 
 const LIST = 'GET /api/auth/tokens';
 const CREATE = 'POST /api/auth/tokens';
+const EDIT = 'PATCH /api/auth/tokens/{id}';
 const REVOKE = 'DELETE /api/auth/tokens/{id}';
 const BEGIN = 'GET /api/auth/chat';
 const CHECK = 'GET /api/auth/session';
@@ -33,6 +34,10 @@ export const TOKEN_CALLS: readonly TokenCall[] = [
   { operation: CREATE, expect: 'request.invalid', body: { ...WANTED, secret: 'mine' } },
   { operation: CREATE, expect: 'server.internal', body: WANTED, broken: FULL },
   { operation: LIST, expect: 200 },
+  { operation: EDIT, expect: 'server.internal', path: `/api/auth/tokens/${KNOWN_TOKEN}`, body: { label: 'x' }, broken: FULL },
+  { operation: EDIT, expect: 200, path: `/api/auth/tokens/${KNOWN_TOKEN}`, body: { max_in_flight: 4, models: null, expires_at: null } },
+  { operation: EDIT, expect: 'token.not_found', path: '/api/auth/tokens/00000000', body: { label: 'x' } },
+  { operation: EDIT, expect: 'request.invalid', path: `/api/auth/tokens/${KNOWN_TOKEN}`, body: { scope: 'admin' } },
   { operation: REVOKE, expect: 'server.internal', path: `/api/auth/tokens/${KNOWN_TOKEN}`, broken: FULL },
   { operation: REVOKE, expect: 204, path: `/api/auth/tokens/${KNOWN_TOKEN}` },
   { operation: REVOKE, expect: 'token.not_found', path: '/api/auth/tokens/00000000' },

@@ -14,7 +14,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 test.each(ACCESS_CLASSES.filter((access) => access !== 'open').flatMap((access) => SCOPES.map((scope) => [access, scope] as const)))(
   'a route of class "%s" and a token with scope "%s"',
   (access, scope) => {
-    const decision = decideScope(access, { identity: 'ci', scope });
+    const decision = decideScope(access, { key: 'caller', identity: 'ci', scope });
     expect(decision.ok).toBe(ALLOWED[access]?.includes(scope));
     if (!decision.ok)
       expect(decision).toMatchObject({ code: 'auth.scope', message: expect.stringContaining(`The token has the scope "${scope}"`) });

@@ -31,14 +31,16 @@ describe('the role of a forwarded identity', () => {
     ['anyone', '', undefined],
     ['anyone', undefined, 'admin'],
   ])('of "%s" with "%s" is %s', (identity, roles, scope) => {
-    const decision = decideIdentity('any', identity, rolesOf(roles));
-    expect(decision.ok ? decision.caller : decision.code).toEqual(scope === undefined ? 'auth.scope' : { identity, scope });
+    const decision = decideIdentity('any', identity, { roles: rolesOf(roles) });
+    expect(decision.ok ? decision.caller : decision.code).toEqual(
+      scope === undefined ? 'auth.scope' : { key: `user:${identity.toLowerCase()}`, identity, scope },
+    );
   });
 
   test('permits what its scope permits, and a refusal says what to do', () => {
-    expect(decideIdentity('admin', 'ben@example.com', rolesOf(ROLES))).toMatchObject({ ok: false, code: 'auth.scope' });
-    expect(decideIdentity('v1', 'ben@example.com', rolesOf(ROLES))).toMatchObject({ ok: true });
-    expect(decideIdentity('read', 'carl', rolesOf(ROLES))).toMatchObject({
+    expect(decideIdentity('admin', 'ben@example.com', { roles: rolesOf(ROLES) })).toMatchObject({ ok: false, code: 'auth.scope' });
+    expect(decideIdentity('v1', 'ben@example.com', { roles: rolesOf(ROLES) })).toMatchObject({ ok: true });
+    expect(decideIdentity('read', 'carl', { roles: rolesOf(ROLES) })).toMatchObject({
       message: '"carl" has no role: give it one in "SVC_IDENTITY_ROLES" (chart: "auth.identityRoles")',
     });
   });

@@ -4,7 +4,7 @@ import { hideValues, showTo, type Caller } from '../../../src/auth/decide/decide
 import { hideHostText, quoteOutput } from '../../../src/schema/words/failure.ts';
 import { SCOPES } from '../../../src/schema/words/access.ts';
 
-const CALLERS: readonly (Caller | undefined)[] = [undefined, ...SCOPES.map((scope) => ({ identity: 'ci', scope }))];
+const CALLERS: readonly (Caller | undefined)[] = [undefined, ...SCOPES.map((scope) => ({ key: 'caller', identity: 'ci', scope }))];
 const LOGGED = `Failed 5 times; ${quoteOutput('last log line', 'error: "k" is MARK')}; edit the slot`;
 
 /** Who sees the mark in this answer; "none" is a caller without a credential. */

@@ -17,6 +17,7 @@ import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
+import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
@@ -75,8 +76,11 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const processes = settings.SVC_FAST_PATH && isForWorkers(options) ? (options.processes ?? PROCESSES) : 1;
   const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
   const local = createTraffic({ board, now, settings: limits });
+  const limitAccounts = createLocalAccounts(now);
   const workers =
-    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS }) : undefined;
+    processes > 1
+      ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS, limitAccounts })
+      : undefined;
   const traffic = workers?.traffic ?? local;
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
@@ -88,6 +92,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     providers,
     voices,
     traffic,
+    limitAccounts,
     settings: limits,
     now,
     report: (exchange) => void finished.push(exchange),

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createBoard } from '../../../src/reconciler/board.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
@@ -22,7 +23,15 @@ test('workers that cannot start are started again, and neither the start of the 
     workerReported: () => undefined,
     workerEnded: () => undefined,
   };
-  const pool = createWorkerPool({ count: 2, local: createTraffic({ board, now, settings }), board, now, log, metrics });
+  const pool = createWorkerPool({
+    count: 2,
+    local: createTraffic({ board, now, settings }),
+    limitAccounts: createLocalAccounts(now),
+    board,
+    now,
+    log,
+    metrics,
+  });
   await pool.start({ file: '/nonexistent/worker.ts', env: {}, host: '127.0.0.1', port: await freePort(), settings, mostBodyBytes: 1000 });
   expect(lines).toContain('Only 0 of 2 workers have started; the others are started again');
   await eventually('both were started again', () => starts.length >= 4);

@@ -65,13 +65,13 @@ export function createRealtime({ gateway, board, settings, now, wallNow }: Realt
     return new ApiError('server.overloaded', `${why}: connect again later`);
   }
 
-  function open({ req, leftover, requestId, refuse, isAllowed, done }: UpgradeRequest): void {
+  function open({ req, leftover, requestId, caller, refuse, isAllowed, done }: UpgradeRequest): void {
     const admitted = admit(req.url);
     if (admitted instanceof ApiError) return refuse(admitted.code, admitted.message, admitted.param);
     const { socket } = req;
     server.handleUpgrade(req, socket, leftover, (ws) => {
       const expiresAt = Math.floor((wallNow() + SESSION_MS) / 1000);
-      const deps = { gateway, board, budget: gateway.budget, settings, now, requestId, socket, expiresAt };
+      const deps = { gateway, board, budget: gateway.budget, settings, now, requestId, caller, socket, expiresAt };
       const session = serveSession(ws, deps, {
         model: admitted.model,
         idleMs: settings.SVC_REALTIME_IDLE,

@@ -12,6 +12,7 @@
  *   slot.loading               reconciler/decide/rules/admission.ts: model, image or engine cannot be fetched now
  *                              gateway/traffic/parking.ts: parked for too long, or the service is stopping
  *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
+ *   limit.* (429)              gateway/traffic/decide/caller-account.ts: the caller has used what it may use
  *   server.overloaded          gateway/body/kept-body.ts and other readers of bodies; api/server/http-server.ts
  *   server.starting            auth/check-token.ts: tokens are not read yet; api/manage/: before the first pass
  *   server.stalled             api/manage/: health routes and routes of one slot, never an inference request
@@ -73,8 +74,19 @@ export function route(capability: Capability, path: string, asked: string | unde
   return { kind: 'slot', slot: best };
 }
 
-/** The same for a path of the server itself, whatever else the slot serves. */
-export function routeRequest({ capability, path, native }: InferencePath, asked: string | undefined, board: RoutedView): RouteDecision {
+/**
+ * The same for a path of the server itself, whatever else the slot serves. `models`: those to which the caller is
+ * limited; `board` has no others. Default: it is not.
+ */
+export function routeRequest(path: InferencePath, asked: string | undefined, board: RoutedView, models?: readonly string[]): RouteDecision {
+  const decision = findSlot(path, asked, board);
+  if (decision.kind !== 'refuse' || decision.code !== 'model.not_found' || models === undefined) return decision;
+  const name = shorten(asked ?? DEFAULT_SLOT_OF_CAPABILITY[path.capability], NAME_LENGTH_LIMIT);
+  const message = `The caller may not use "${name}", because its limits name others ("models"); ${knownNames(path.capability, board)}`;
+  return { ...decision, code: 'limit.model', message };
+}
+
+function findSlot({ capability, path, native }: InferencePath, asked: string | undefined, board: RoutedView): RouteDecision {
   if (native !== true) return route(capability, path, asked, board);
   const name = asked ?? DEFAULT_SLOT_OF_CAPABILITY[capability];
   const [slot] = slotsOfName(name, board);

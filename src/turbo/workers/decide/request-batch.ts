@@ -10,21 +10,23 @@ export interface ReportedRequest extends FinishedRequest {
 export interface RequestBatch {
   readonly slots: readonly SlotName[];
   readonly routes: readonly string[];
+  readonly callers: readonly string[];
   /** `COLUMNS` numbers for each request. NaN: undefined. */
   readonly numbers: Float64Array;
   /** By index. Most requests have none. */
   readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
 }
 
-/** Slot, route, status, seconds, parked seconds, seconds to first token, input tokens, output tokens, at the door. */
-const COLUMNS = 9;
+/** Slot, route, status, seconds, parked and to first token, input and output tokens, at the door, caller. */
+const COLUMNS = 10;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
   const slots = new Map<SlotName, number>();
   const routes = new Map<string, number>();
+  const callers = new Map<string, number>();
   const numbers = new Float64Array(requests.length * COLUMNS);
   let at = 0;
-  for (const { slot, route, status, seconds, parkedSeconds, ttftSeconds, tokens, atDoor } of requests) {
+  for (const { slot, route, status, seconds, parkedSeconds, ttftSeconds, tokens, atDoor, caller } of requests) {
     numbers[at] = slot === undefined ? -1 : indexOf(slots, slot);
     numbers[at + 1] = indexOf(routes, route);
     numbers[at + 2] = status;
@@ -34,13 +36,14 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     numbers[at + 6] = tokens?.input ?? Number.NaN;
     numbers[at + 7] = tokens?.output ?? Number.NaN;
     numbers[at + 8] = atDoor ? 1 : 0;
+    numbers[at + 9] = caller === undefined ? -1 : indexOf(callers, caller);
     at += COLUMNS;
   }
   const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
-  return { slots: [...slots.keys()], routes: [...routes.keys()], numbers, moves };
+  return { slots: [...slots.keys()], routes: [...routes.keys()], callers: [...callers.keys()], numbers, moves };
 }
 
-export function unpackRequests({ slots, routes, numbers, moves }: RequestBatch): readonly ReportedRequest[] {
+export function unpackRequests({ slots, routes, callers, numbers, moves }: RequestBatch): readonly ReportedRequest[] {
   const moved = new Map(moves);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
@@ -55,6 +58,7 @@ export function unpackRequests({ slots, routes, numbers, moves }: RequestBatch):
       ttftSeconds: known(numbers[at + 5]),
       tokens: input === undefined || output === undefined ? undefined : { input, output },
       atDoor: numbers[at + 8] === 1,
+      caller: callers[numbers[at + 9] ?? -1],
       moves: moved.get(index),
     };
   });

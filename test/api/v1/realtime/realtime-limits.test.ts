@@ -61,7 +61,7 @@ describe('with authentication', () => {
       { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined, SVC_IDENTITY_ROLES: {} },
       {
         store: { current: () => new Map() },
-        verifier: { verify: (token) => (valid.has(token) ? { id: token, identity: token, scope: 'v1-only' } : undefined) },
+        verifier: { verify: (token) => (valid.has(token) ? { id: token, key: 'caller', identity: token, scope: 'v1-only' } : undefined) },
         onUse: () => undefined,
       },
     );

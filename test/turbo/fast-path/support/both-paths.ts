@@ -37,7 +37,7 @@ const authorize = createTokenCheck(
   { SVC_AUTH_ENABLED: true, SVC_TRUSTED_PROXIES: [], SVC_PROXY_SECRET: undefined, SVC_IDENTITY_ROLES: {} },
   {
     store: { current: () => new Map() },
-    verifier: { verify: (token) => (token === TOKEN ? { id: 'a', identity: 'tests', scope: 'v1-only' } : undefined) },
+    verifier: { verify: (token) => (token === TOKEN ? { id: 'a', key: 'caller', identity: 'tests', scope: 'v1-only' } : undefined) },
     onUse: () => undefined,
   },
 );
