@@ -10,12 +10,20 @@ import { startNativeUpstream, type Bed } from './proxies.ts';
 
 const ROUNDS = 25;
 const CONNECTIONS = 32;
-const NAMES = ['off', 'on', 'many'] as const;
+const NAMES = ['off', 'on', 'many', 'counted', 'limited'] as const;
+/** None of them is reached. */
+const COUNTED = { requests_per_minute: 1_000_000, tokens_per_minute: 1e9, tokens_per_day: 1e12, max_in_flight: 10_000 };
+const ALL_LIMITS = { ...COUNTED, models: ['primary'], max_output_tokens: 1000 };
 type Name = (typeof NAMES)[number];
 
 export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]> {
   const upstream = await startNativeUpstream(bed);
-  const files = [await createTokenFile({ known: 1, total: 1 }), await createTokenFile({ known: 1, total: many })];
+  const files = [
+    await createTokenFile({ known: 1, total: 1 }),
+    await createTokenFile({ known: 1, total: many }),
+    await createTokenFile({ known: 1, total: 1, limits: COUNTED }),
+    await createTokenFile({ known: 1, total: 1, limits: ALL_LIMITS }),
+  ];
   const paths = files.map((_file, index) => join(bed.directory, `tokens-${index}.toml`));
   for (const [index, path] of paths.entries()) await writeFile(path, files[index]?.text ?? '', { mode: 0o600 });
   const child = fork(join(import.meta.dirname, 'auth-process.ts'), [String(upstream.port), ...paths], { stdio: 'inherit' });
@@ -35,7 +43,7 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
     const { requests } = await drive({ pid: undefined, port: Number(ports[index]) }, { script, connections: CONNECTIONS, seconds: 1 });
     return ((await cpuMicroseconds()) - before) / requests;
   };
-  const times: Record<Name, number[]> = { off: [], on: [], many: [] };
+  const times: Record<Name, number[]> = { off: [], on: [], many: [], counted: [], limited: [] };
   for (let round = -2; round < ROUNDS; round += 1) {
     for (const name of round % 2 === 0 ? NAMES : NAMES.toReversed()) {
       const microseconds = await measure(name);
@@ -48,6 +56,12 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
   process.stdout.write(`  microseconds of CPU per request in one process: ${figures}\n`);
   return [
     atMost('  CPU per request in one process, against without', ratio('on', 'off'), { limit: 1.05, unit: '×', digits: 3 }),
+    atMost('  the same with all limits that count, against a token without', ratio('counted', 'on'), {
+      limit: 1 / 0.97,
+      unit: '×',
+      digits: 3,
+    }),
+    atMost('  the same with all limits, against a token without', ratio('limited', 'on'), { limit: 1 / 0.97, unit: '×', digits: 3 }),
     atMost(`  the same with ${many} tokens, against one`, ratio('many', 'on'), { limit: 1.02, unit: '×', digits: 3 }),
   ];
 }

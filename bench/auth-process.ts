@@ -1,6 +1,6 @@
 /**
- * The gateway three times in one process, each on its own port: without authentication, and with each of two files of tokens. One process is compiled once, and is interrupted alike in all three, so that
- * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the two files. Sends the ports, and answers each message with its CPU time in microseconds.
+ * The gateway several times in one process, each on its own port: without authentication, and with each file of tokens. One process is compiled once, and is interrupted alike in all of them, so that
+ * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the files. Sends the ports, and answers each message with its CPU time in microseconds.
  */
 import { allowEveryone, createTokenCheck, type Authorize } from '../src/auth/check-token.ts';
 import { buildServer } from '../src/api/server/server.ts';

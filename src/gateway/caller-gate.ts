@@ -34,10 +34,6 @@ export class CallerGate {
     return this.#deps.visibleTo(this.#deps.board.current(), this.models);
   }
 
-  get headers(): Readonly<Record<string, string>> | undefined {
-    return this.#admitted?.headers;
-  }
-
   /** Returns false if `onRoutable` follows, or if the request has failed. */
   admits(body: RequestBody, events: Pick<RequestEvents, 'onRoutable' | 'fail'>): boolean {
     if (this.#admitted !== undefined) return true;
@@ -77,7 +73,7 @@ export class CallerGate {
       if (admitted?.kind === 'admitted') admitted.settle({ tokens: undefined, isServed: false });
       return false;
     }
-    this.#answer.headers = admitted?.headers;
+    if (admitted !== null) this.#answer.limitHeaders = admitted.headers;
     if (admitted?.kind === 'refuse') {
       events.fail(admitted.code, admitted.message);
       return false;

@@ -19,6 +19,8 @@ const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
+const NO_HEADERS: readonly string[] = [];
+
 interface AnswerRequest {
   readonly req: ClientRequest;
   readonly res: ClientResponse;
@@ -73,6 +75,8 @@ export class ClientAnswer implements BatchedWriter {
   readonly #batcher: WriteBatcher;
   #batch = '';
   #wroteAt = 0;
+  /** Limits of the caller, names and values in turn. */
+  limitHeaders: readonly string[] = NO_HEADERS;
   /** Headers that every answer gets, also an error. */
   headers: Readonly<Record<string, string>> | undefined;
   /** An upstream's error that another slot may do better than is not sent, but kept. */
@@ -104,6 +108,7 @@ export class ClientAnswer implements BatchedWriter {
     this.status = head.status;
     this.#stream = head.contentType?.startsWith('text/event-stream') === true;
     headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
+    for (const each of this.limitHeaders) headers.push(each);
     if (this.headers !== undefined) headers.push(...Object.entries(this.headers).flat());
     if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
     if (this.#stream) disableProxyBuffering(headers);
@@ -215,7 +220,7 @@ export class ClientAnswer implements BatchedWriter {
 
   #error(answer: ErrorAnswer): void {
     this.status = answer.status;
-    answerError(this.#req, this.#res, { ...answer, headers: { ...answer.headers, ...this.headers } });
+    answerError(this.#req, this.#res, { ...answer, headers: { ...answer.headers, ...recordOf(this.limitHeaders), ...this.headers } });
   }
 
   #countLineEnds(bytes: Buffer): void {
@@ -226,6 +231,9 @@ export class ClientAnswer implements BatchedWriter {
     else this.#lineEnds = Math.min(2, this.#lineEnds + 1);
   }
 }
+
+const recordOf = (list: readonly string[]): Record<string, string> =>
+  Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1] ?? '']] : [])));
 
 /**
  * Sends an error. Node reads the rest of a small body. With a larger one, the connection is closed once the client has

@@ -162,7 +162,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#slot = name;
     traffic.parking.noteDemand(name, now());
     if (this.#journey !== undefined) {
-      this.#answer.headers = { ...this.#caller.headers, ...this.#journey.headers() };
+      this.#answer.headers = this.#journey.headers();
       const isLoading = admission.kind === 'park';
       if (admission.kind !== 'refuse' && (this.fallBack(CROWDED) || (isLoading && this.fallBack(NOT_LOADED)))) return;
     }

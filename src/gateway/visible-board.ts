@@ -3,18 +3,19 @@ import type { RoutedView } from '../reconciler/board.ts';
 
 /**
  * `models`: a slot stands for all of its names, a model id or alias for itself. Undefined: everything is visible. The
- * result is the same object for the same two objects.
+ * result is the same object until the board changes.
  */
 export type VisibleTo<View extends RoutedView> = (view: View, models: readonly string[] | undefined) => View;
 
 export function createVisibleBoards<View extends RoutedView>(): VisibleTo<View> {
-  const views = new WeakMap<View, WeakMap<readonly string[], View>>();
+  /** The last view of each list. */
+  const views = new WeakMap<readonly string[], { readonly of: View; readonly visible: View }>();
   return (view, models) => {
     if (models === undefined) return view;
-    const known = views.get(view) ?? new WeakMap<readonly string[], View>();
-    views.set(view, known);
-    const visible = known.get(models) ?? { ...view, ...limit(view, new Set(models)) };
-    known.set(models, visible);
+    const last = views.get(models);
+    if (last?.of === view) return last.visible;
+    const visible = { ...view, ...limit(view, new Set(models)) };
+    views.set(models, { of: view, visible });
     return visible;
   };
 }

@@ -43,7 +43,7 @@ describe('Requests in a minute', () => {
     expect(ratelimits(first.headers)).toEqual({
       'x-ratelimit-limit-requests': '2',
       'x-ratelimit-remaining-requests': '1',
-      'x-ratelimit-reset-requests': expect.stringMatching(/^6[01]\d\d\dms$|^60\d\d\dms$/),
+      'x-ratelimit-reset-requests': expect.stringMatching(/^6[01]s$/),
     });
     expect((await chat()).status).toBe(200);
     const refused = await chat();

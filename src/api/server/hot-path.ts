@@ -50,7 +50,10 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
     else if (!acceptsType(entry)) {
       const type = entry.route.multipart === true ? 'multipart/form-data' : 'application/json';
       refuse(entry, 'request.media_type', `Unsupported media type: send the body as "${type}"`, 'Content-Type');
-    } else entry.route.raw({ ...entry, caller: decision.caller });
+    } else {
+      entry.caller = decision.caller;
+      entry.route.raw(entry);
+    }
   }
 
   function fault(entry: Entry, error: unknown): void {
@@ -62,7 +65,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
   /** Serves a raw route that Fastify's router has found. */
   function enter(route: RawRoute, req: ClientRequest, res: ClientResponse): void {
     const head = parseRequestHead(req.rawHeaders);
-    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId() };
+    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId(), caller: undefined };
     const from = site.check(req, head, route);
     if (from.kind === 'refuse') return refuse(entry, from.code, from.message, from.param);
     if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
@@ -98,8 +101,10 @@ function acceptsType({ route, head: { contentType, contentLength = 0, chunked } 
   return isJsonType(contentType) && !(contentType === undefined && (chunked || contentLength > 0));
 }
 
-interface Entry extends RawRequest {
+interface Entry extends Omit<RawRequest, 'caller'> {
   readonly route: RawRoute;
+  /** Set by the access check. */
+  caller: RawRequest['caller'];
 }
 
 /** The route of an inference path as requests use it: what its documentation adds is in `v1-routes.ts`. */

@@ -2,7 +2,7 @@
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { CallerLimits, RequestCaller } from '../../schema/words/caller-limits.ts';
 import type { Usage } from '../upstream/decide/judge-answer.ts';
-import { CallerAccount, NO_AMOUNTS, type LimitedAmounts, type LimitState, type OverLimit } from './caller-account.ts';
+import { CallerAccount, type LimitedAmounts, type LimitState, type LimitStates, type OverLimit } from './caller-account.ts';
 
 /** A text of ordinary language has about four bytes for each token. */
 const BYTES_PER_TOKEN = 4;
@@ -13,7 +13,8 @@ const IN_FLIGHT_WAIT_MS = 1000;
 /** Accounts that are looked at for each new one, so that those of callers that have left go. */
 const LOOKED_AT = 2;
 
-type Headers = Readonly<Record<string, string>>;
+/** Names and values in turn. */
+type Headers = readonly string[];
 
 export interface AdmittedRequest {
   readonly kind: 'admitted';
@@ -33,7 +34,7 @@ type Admission = AdmittedRequest | RefusedRequest;
 
 export interface HeldAmounts {
   readonly over: OverLimit | undefined;
-  readonly states: readonly LimitState[];
+  readonly states: LimitStates;
 }
 
 /** Who keeps the accounts: this process, or one that it asks. */
@@ -47,12 +48,11 @@ export type AdmitCaller = (caller: RequestCaller | undefined, bodyBytes: number)
 
 export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller {
   /** Tokens of the answers that a caller gets. */
-  const answers = new Map<string, number>();
+  const answers = new Map<string, { average: number }>();
 
   function admitted(key: string, { tokens: reserved, inFlight }: LimitedAmounts, { over, states }: HeldAmounts): Admission {
     const headers = headersOf(states);
-    if (over !== undefined)
-      return { kind: 'refuse', code: over.code, message: over.message, headers: { ...headers, ...retryHeaders(over) } };
+    if (over !== undefined) return { kind: 'refuse', code: over.code, message: over.message, headers: [...headers, ...retryHeaders(over)] };
     return {
       kind: 'admitted',
       headers,
@@ -67,18 +67,18 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
   }
 
   function learn(key: string, output: number): void {
-    const known = answers.get(key) ?? output;
-    answers.delete(key);
-    answers.set(key, known + (output - known) * LEARNED);
-    const [oldest] = answers.keys();
-    if (answers.size > MOST_LEARNED && oldest !== undefined) answers.delete(oldest);
+    const known = answers.get(key);
+    if (known !== undefined) return void (known.average += (output - known.average) * LEARNED);
+    answers.set(key, { average: output });
+    const [oldest] = answers.size > MOST_LEARNED ? answers.keys() : [];
+    if (oldest !== undefined) answers.delete(oldest);
   }
 
   return (caller, bodyBytes) => {
     const limits = caller?.limits;
     if (limits === undefined || !isCounted(limits)) return null;
     const { key } = caller ?? { key: '' };
-    const output = Math.min(answers.get(key) ?? 0, limits.max_output_tokens ?? Infinity);
+    const output = Math.min(answers.get(key)?.average ?? 0, limits.max_output_tokens ?? Infinity);
     const reserved = countsTokens(limits) ? Math.ceil(bodyBytes / BYTES_PER_TOKEN + output) : 0;
     const amounts = {
       requests: limits.requests_per_minute === undefined ? 0 : 1,
@@ -91,6 +91,7 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
 }
 
 const MOST_LEARNED = 10_000;
+const ONE_REQUEST: LimitedAmounts = { requests: 1, tokens: 0, inFlight: 0 };
 
 export type LocalAccounts = ReturnType<typeof createLocalAccounts>;
 
@@ -117,10 +118,11 @@ export function createLocalAccounts(now: () => number) {
     settle,
     hold(key: string, amounts: LimitedAmounts, limits: CallerLimits): HeldAmounts {
       const account = accountOf(key);
-      const over = account.hold(amounts, limits, now());
+      const at = now();
+      const over = account.hold(amounts, limits, at);
       // A request counts at once, whatever becomes of it.
-      if (over === undefined) settle(key, { ...NO_AMOUNTS, requests: amounts.requests }, { requests: amounts.requests, tokens: 0 });
-      return { over, states: account.states(limits, now()) };
+      if (over === undefined && amounts.requests > 0) account.settle(ONE_REQUEST, ONE_REQUEST, at);
+      return { over, states: account.states(limits, at) };
     },
   };
 }
@@ -131,17 +133,25 @@ const isCounted = (limits: CallerLimits): boolean =>
   countsTokens(limits) || (limits.requests_per_minute ?? limits.max_in_flight) !== undefined;
 
 /** OpenAI's: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */
-function headersOf(states: readonly LimitState[]): Headers {
-  const headers = states.flatMap(({ kind, limit, remaining, resetMs }) => [
-    [`x-ratelimit-limit-${kind}`, String(limit)],
-    [`x-ratelimit-remaining-${kind}`, String(Math.floor(remaining))],
-    [`x-ratelimit-reset-${kind}`, `${Math.ceil(resetMs)}ms`],
-  ]);
-  return Object.fromEntries(headers);
+function headersOf({ requests, tokens }: LimitStates): Headers {
+  const headers: string[] = [];
+  if (requests !== undefined)
+    push(headers, ['x-ratelimit-limit-requests', 'x-ratelimit-remaining-requests', 'x-ratelimit-reset-requests'], requests);
+  if (tokens !== undefined) push(headers, ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'], tokens);
+  return headers;
+}
+
+/** In whole seconds, of which there are few texts. */
+function push(
+  headers: string[],
+  [ofLimit, left, reset]: readonly [string, string, string],
+  { limit, remaining, resetMs }: LimitState,
+): void {
+  headers.push(ofLimit, String(limit), left, String(Math.floor(remaining)), reset, `${Math.ceil(resetMs / 1000)}s`);
 }
 
 /** Whole seconds by RFC 9110, and milliseconds, which OpenAI's SDKs prefer. */
 function retryHeaders({ waitMs = IN_FLIGHT_WAIT_MS }: OverLimit): Headers {
   const ms = Math.max(1, Math.ceil(waitMs));
-  return { 'retry-after': String(Math.ceil(ms / 1000)), 'retry-after-ms': String(ms) };
+  return ['retry-after', String(Math.ceil(ms / 1000)), 'retry-after-ms', String(ms)];
 }

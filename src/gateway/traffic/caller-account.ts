@@ -1,11 +1,12 @@
 /**
- * What one caller has used, and whether another request is within its limits. Pure: times come from outside.
+ * What one caller has used, and whether another request is within its limits. Times are monotonic milliseconds.
  *
  *   hold   sets amounts aside, or names the limit that does not allow it
  *   settle ends that; what was used of it counts from now on
  *
  * A request counts when it is admitted, its tokens when it ends, because prompt and answer are not known before. So all
- * that ends within a period, and all that is set aside, stays below the limit as far as the estimates are right.
+ * that ends within a period, and all that is set aside, stays below the limit as far as the estimates are right. Most
+ * requests of a caller pass here, so an account allocates little.
  */
 import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import { SlidingWindow } from './sliding-window.ts';
@@ -30,105 +31,108 @@ export interface OverLimit {
 
 /** For the headers `x-ratelimit-*`. */
 export interface LimitState {
-  readonly kind: 'requests' | 'tokens';
   readonly limit: number;
   readonly remaining: number;
   /** Until the whole limit is available again. */
   readonly resetMs: number;
 }
 
+/** `tokens`: of the limit of which least remains. Undefined: there is none. */
+export interface LimitStates {
+  readonly requests: LimitState | undefined;
+  readonly tokens: LimitState | undefined;
+}
+
+interface TokenLimit {
+  readonly window: SlidingWindow;
+  readonly key: string;
+  readonly period: string;
+}
+
 export class CallerAccount {
   readonly #requests = new SlidingWindow(MINUTE_MS);
-  readonly #tokens = new SlidingWindow(MINUTE_MS);
-  readonly #dayTokens = new SlidingWindow(DAY_MS);
-  #held = NO_AMOUNTS;
+  readonly #minute: TokenLimit = { window: new SlidingWindow(MINUTE_MS), key: 'tokens_per_minute', period: 'a minute' };
+  readonly #day: TokenLimit = { window: new SlidingWindow(DAY_MS), key: 'tokens_per_day', period: '24 hours' };
+  #heldRequests = 0;
+  #heldTokens = 0;
+  #inFlight = 0;
 
-  hold(amounts: LimitedAmounts, limits: CallerLimits, now: number): OverLimit | undefined {
-    const over =
-      this.#judgeInFlight(amounts.inFlight, limits.max_in_flight) ??
-      this.#judgeRequests(amounts.requests, limits.requests_per_minute, now) ??
-      this.#judgeTokens(amounts.tokens, { limit: limits.tokens_per_minute, ...PER_MINUTE }, this.#tokens, now) ??
-      this.#judgeTokens(amounts.tokens, { limit: limits.tokens_per_day, ...PER_DAY }, this.#dayTokens, now);
-    if (over === undefined) this.#held = sum(this.#held, amounts, 1);
-    return over;
+  hold({ requests, tokens, inFlight }: LimitedAmounts, limits: CallerLimits, now: number): OverLimit | undefined {
+    const { max_in_flight: most, requests_per_minute: perMinute, tokens_per_minute: minute, tokens_per_day: day } = limits;
+    if (most !== undefined && this.#inFlight + inFlight > most) return tooManyInFlight(most);
+    if (perMinute !== undefined && this.#requests.total(now) + this.#heldRequests + requests > perMinute)
+      return this.#tooManyRequests(requests, perMinute, now);
+    const over = this.#judgeTokens(tokens, minute, this.#minute, now) ?? this.#judgeTokens(tokens, day, this.#day, now);
+    if (over !== undefined) return over;
+    this.#heldRequests += requests;
+    this.#heldTokens += tokens;
+    this.#inFlight += inFlight;
+    return undefined;
   }
 
   settle(held: LimitedAmounts, used: Omit<LimitedAmounts, 'inFlight'>, now: number): void {
-    this.#held = sum(this.#held, held, -1);
+    this.#heldRequests -= held.requests;
+    this.#heldTokens -= held.tokens;
+    this.#inFlight -= held.inFlight;
     if (used.requests > 0) this.#requests.add(used.requests, now);
     if (used.tokens === 0) return;
-    this.#tokens.add(used.tokens, now);
-    this.#dayTokens.add(used.tokens, now);
+    this.#minute.window.add(used.tokens, now);
+    this.#day.window.add(used.tokens, now);
   }
 
   /** What could be held besides. `Infinity`: it has no limit. */
   free(limits: CallerLimits, now: number): LimitedAmounts {
     const { requests_per_minute: requests = Infinity, tokens_per_minute: tokens = Infinity, tokens_per_day: day = Infinity } = limits;
-    const freeTokens = Math.min(tokens - this.#tokens.total(now), day - this.#dayTokens.total(now)) - this.#held.tokens;
+    const freeTokens = Math.min(tokens - this.#minute.window.total(now), day - this.#day.window.total(now)) - this.#heldTokens;
     return {
-      requests: Math.max(0, requests - this.#requests.total(now) - this.#held.requests),
+      requests: Math.max(0, requests - this.#requests.total(now) - this.#heldRequests),
       tokens: Math.max(0, freeTokens),
-      inFlight: Math.max(0, (limits.max_in_flight ?? Infinity) - this.#held.inFlight),
+      inFlight: Math.max(0, (limits.max_in_flight ?? Infinity) - this.#inFlight),
     };
   }
 
-  /** The limit of requests, and the limit of tokens of which least remains. */
-  states(limits: CallerLimits, now: number): readonly LimitState[] {
-    const state = (kind: LimitState['kind'], limit: number | undefined, window: SlidingWindow): readonly LimitState[] => {
-      const remaining = Math.max(0, (limit ?? 0) - window.total(now) - this.#held[kind]);
-      return limit === undefined ? [] : [{ kind, limit, remaining, resetMs: window.waitMs(0, now) }];
+  states({ requests_per_minute: requests, tokens_per_minute: minute, tokens_per_day: day }: CallerLimits, now: number): LimitStates {
+    const ofMinute = minute === undefined ? undefined : stateOf(minute, this.#minute.window, this.#heldTokens, now);
+    const ofDay = day === undefined ? undefined : stateOf(day, this.#day.window, this.#heldTokens, now);
+    const isDayScarcer = ofMinute === undefined || (ofDay !== undefined && ofDay.remaining < ofMinute.remaining);
+    return {
+      requests: requests === undefined ? undefined : stateOf(requests, this.#requests, this.#heldRequests, now),
+      tokens: isDayScarcer ? ofDay : ofMinute,
     };
-    const ofTokens = [
-      ...state('tokens', limits.tokens_per_minute, this.#tokens),
-      ...state('tokens', limits.tokens_per_day, this.#dayTokens),
-    ];
-    const scarcest = ofTokens.toSorted((one, other) => one.remaining - other.remaining).slice(0, 1);
-    return [...state('requests', limits.requests_per_minute, this.#requests), ...scarcest];
   }
 
   /** Nothing of it limits a request any more. */
   isIdle(now: number): boolean {
-    const { requests, tokens, inFlight } = this.#held;
-    return requests + tokens + inFlight === 0 && this.#requests.total(now) === 0 && this.#dayTokens.total(now) === 0;
+    const held = this.#heldRequests + this.#heldTokens + this.#inFlight;
+    return held === 0 && this.#requests.total(now) === 0 && this.#day.window.total(now) === 0;
   }
 
-  #judgeInFlight(asked: number, limit: number | undefined): OverLimit | undefined {
-    if (limit === undefined || this.#held.inFlight + asked <= limit) return undefined;
-    const message = `The caller has ${limit} requests in flight, which is its limit ("max_in_flight"): send this one when another has ended`;
-    return { code: 'limit.in_flight', message, waitMs: undefined };
-  }
-
-  #judgeRequests(asked: number, limit: number | undefined, now: number): OverLimit | undefined {
-    if (limit === undefined || this.#requests.total(now) + this.#held.requests + asked <= limit) return undefined;
+  #tooManyRequests(asked: number, limit: number, now: number): OverLimit {
     const message = `The caller has sent ${limit} requests within a minute, which is its limit ("requests_per_minute")`;
-    return { code: 'limit.requests', message, waitMs: unlessNow(this.#requests.waitMs(limit - asked - this.#held.requests, now)) };
+    return { code: 'limit.requests', message, waitMs: unlessNow(this.#requests.waitMs(limit - asked - this.#heldRequests, now)) };
   }
 
-  #judgeTokens(asked: number, { limit, key, period }: TokenLimit, window: SlidingWindow, now: number): OverLimit | undefined {
+  #judgeTokens(asked: number, limit: number | undefined, { window, key, period }: TokenLimit, now: number): OverLimit | undefined {
+    if (limit === undefined || asked === 0) return undefined;
     // A larger request than the limit gets all of it, because the estimate may be wrong.
-    const room = (limit ?? Infinity) - Math.min(asked, limit ?? Infinity);
+    const room = limit - Math.min(asked, limit) - this.#heldTokens;
     const used = window.total(now);
-    const { tokens: held } = this.#held;
-    if (limit === undefined || asked === 0 || used + held <= room) return undefined;
-    const pending = held === 0 ? '' : `, and about ${Math.ceil(held)} more are expected of those in flight`;
+    if (used <= room) return undefined;
+    const pending = this.#heldTokens === 0 ? '' : `, and about ${Math.ceil(this.#heldTokens)} more are expected of those in flight`;
     const message = `The caller has used ${Math.ceil(used)} tokens within ${period}${pending}; its limit is ${limit} ("${key}")`;
-    return { code: 'limit.tokens', message, waitMs: unlessNow(window.waitMs(room - held, now)) };
+    return { code: 'limit.tokens', message, waitMs: unlessNow(window.waitMs(room, now)) };
   }
 }
 
-interface TokenLimit {
-  readonly limit: number | undefined;
-  readonly key: string;
-  readonly period: string;
+function tooManyInFlight(limit: number): OverLimit {
+  const message = `The caller has ${limit} requests in flight, which is its limit ("max_in_flight"): send this one when another has ended`;
+  return { code: 'limit.in_flight', message, waitMs: undefined };
 }
 
-const PER_MINUTE = { key: 'tokens_per_minute', period: 'a minute' };
-const PER_DAY = { key: 'tokens_per_day', period: '24 hours' };
+const stateOf = (limit: number, window: SlidingWindow, held: number, now: number): LimitState => ({
+  limit,
+  remaining: Math.max(0, limit - window.total(now) - held),
+  resetMs: window.emptyMs(now),
+});
 
 const unlessNow = (waitMs: number): number | undefined => (waitMs === 0 ? undefined : waitMs);
-
-const sum = (one: LimitedAmounts, other: LimitedAmounts, sign: 1 | -1): LimitedAmounts => ({
-  requests: one.requests + sign * other.requests,
-  tokens: one.tokens + sign * other.tokens,
-  inFlight: one.inFlight + sign * other.inFlight,
-});

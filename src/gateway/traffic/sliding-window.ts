@@ -42,6 +42,15 @@ export class SlidingWindow {
     return 0;
   }
 
+  /** Milliseconds until nothing is left, if nothing is added. */
+  emptyMs(now: number): number {
+    this.#advance(now);
+    for (let part = this.#newest; part >= this.#newest - PARTS; part -= 1) {
+      if (this.#at(part) !== 0) return (part + KEPT) * this.#partMs - now;
+    }
+    return 0;
+  }
+
   #at(part: number): number {
     return this.#parts[((part % KEPT) + KEPT) % KEPT] ?? 0;
   }

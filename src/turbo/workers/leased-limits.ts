@@ -4,7 +4,7 @@
  */
 import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import type { HeldAmounts, LimitAccounts } from '../../gateway/traffic/admit-caller.ts';
-import { NO_AMOUNTS, type LimitedAmounts, type LimitState } from '../../gateway/traffic/caller-account.ts';
+import { NO_AMOUNTS, type LimitedAmounts, type LimitState, type LimitStates } from '../../gateway/traffic/caller-account.ts';
 import type { LimitAnswer, LimitAsk, LimitReport } from './messages.ts';
 
 const RETURN_MS = 50;
@@ -21,7 +21,7 @@ interface Lease {
   /** Not reported yet. */
   used: LimitReport['used'];
   limits: CallerLimits | undefined;
-  states: readonly LimitState[];
+  states: LimitStates;
   usedAt: number;
   isAsking: boolean;
   readonly waiting: Waiting[];
@@ -42,7 +42,7 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
     const known = leases.get(key);
     if (known !== undefined) return known;
     const used = { requests: 0, tokens: 0 };
-    const added = { free: NO_AMOUNTS, used, limits: undefined, states: [], usedAt: now(), isAsking: false, waiting: [] };
+    const added = { free: NO_AMOUNTS, used, limits: undefined, states: NO_STATES, usedAt: now(), isAsking: false, waiting: [] };
     leases.set(key, added);
     return added;
   }
@@ -52,8 +52,11 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
     lease.used = { requests: lease.used.requests + amounts.requests, tokens: lease.used.tokens };
     lease.usedAt = now();
     returnSoon();
-    const states = lease.states.map((state) => ({ ...state, remaining: state.remaining + Math.max(0, lease.free[state.kind]) }));
-    return { over: undefined, states };
+    const { requests, tokens } = lease.states;
+    return {
+      over: undefined,
+      states: { requests: withLease(requests, lease.free.requests), tokens: withLease(tokens, lease.free.tokens) },
+    };
   }
 
   /** Asks for what the first request lacks. */
@@ -130,6 +133,12 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
     },
   };
 }
+
+const NO_STATES: LimitStates = { requests: undefined, tokens: undefined };
+
+/** What this worker has can still be used. */
+const withLease = (state: LimitState | undefined, free: number): LimitState | undefined =>
+  state && { ...state, remaining: state.remaining + Math.max(0, free) };
 
 function takeUsed(lease: Lease): LimitReport['used'] {
   const { used } = lease;

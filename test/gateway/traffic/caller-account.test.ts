@@ -50,7 +50,7 @@ describe('Tokens', () => {
     account.settle(ask({ tokens: 600 }), { requests: 0, tokens: 100 }, 5000);
     expect(admit(account, { tokens: 600 }, limits, 5001)).toBeUndefined();
     account.settle(ask({ tokens: 600 }), { requests: 0, tokens: 950 }, 6000);
-    expect(account.states(limits, 6000)).toEqual([{ kind: 'tokens', limit: 1000, remaining: 0, resetMs: 61_000 }]);
+    expect(account.states(limits, 6000)).toEqual({ requests: undefined, tokens: { limit: 1000, remaining: 0, resetMs: 61_000 } });
     expect(admit(account, { tokens: 10 }, limits, 7000)).toEqual({ code: 'limit.tokens', waitMs: 59_000 });
     expect(admit(account, { tokens: 10 }, limits, 66_000)).toBeUndefined();
   });
@@ -67,9 +67,9 @@ describe('Tokens', () => {
     const both = { tokens_per_minute: 1000, tokens_per_day: 1500 };
     const account = new CallerAccount();
     account.settle(NO_AMOUNTS, { requests: 0, tokens: 900 }, 0);
-    expect(account.states(both, 0)).toMatchObject([{ limit: 1000, remaining: 100 }]);
+    expect(account.states(both, 0)).toMatchObject({ tokens: { limit: 1000, remaining: 100 } });
     account.settle(NO_AMOUNTS, { requests: 0, tokens: 500 }, 120_000);
-    expect(account.states(both, 120_000)).toMatchObject([{ limit: 1500, remaining: 100 }]);
+    expect(account.states(both, 120_000)).toMatchObject({ tokens: { limit: 1500, remaining: 100 } });
     expect(admit(account, { tokens: 101 }, both, 120_000)).toEqual({ code: 'limit.tokens', waitMs: 61 * 1_440_000 - 120_000 });
   });
 });
