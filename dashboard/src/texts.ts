@@ -34,6 +34,16 @@ export const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
   'read-only': 'Read access to status, metrics and lists only',
 };
 
+/** By the key of the limit, in the order of the form. */
+export const LIMIT_LABELS: Readonly<Record<string, string>> = {
+  models: 'Models, separated by commas',
+  requests_per_minute: 'Requests per minute',
+  tokens_per_minute: 'Tokens per minute',
+  tokens_per_day: 'Tokens per day',
+  max_in_flight: 'Requests at the same time',
+  max_output_tokens: 'Tokens of one answer',
+};
+
 export const T = {
   skip: 'Skip to content',
   mainNavigation: 'Main',
@@ -153,6 +163,8 @@ export const T = {
   scope: 'Scope',
   created: 'Created',
   expires: 'Expires',
+  limits: 'Limits',
+  limitsOptional: 'Limits (optional)',
   lastDay: 'Last day (optional)',
   lastUsed: 'Last used',
   never: 'Never',

@@ -1,6 +1,7 @@
 /** Response types of the API, derived from the schemas of the service. */
 import type { z } from 'zod';
 import type { Scope } from '../../src/schema/words/access.ts';
+import type { CallerLimits } from '../../src/schema/words/caller-limits.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
 import type { Cluster as ClusterSchema, RequestEntries as RequestEntriesSchema } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
@@ -38,12 +39,15 @@ export type InstallState = {
 
 export type { Scope } from '../../src/schema/words/access.ts';
 
+export type TokenLimits = CallerLimits;
+
 export interface TokenEntry {
   readonly id: string;
   readonly label: string;
   readonly scope: Scope;
   readonly created_at: string;
   readonly expires_at: string | null;
+  readonly limits: TokenLimits;
   readonly last_used_at: string | null;
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { ownEnvironment, startService, type Service } from '../support/service.ts';
-import { setUpBrowser } from './visit.ts';
+import { picture, setUpBrowser } from './visit.ts';
 
 describeWithBrowser('tokens in the dashboard', () => {
   const visit = setUpBrowser();
@@ -32,6 +32,10 @@ describeWithBrowser('tokens in the dashboard', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Label').fill('laptop');
     await dialog.getByLabel('Last day (optional)').fill('2099-12-31');
+    await dialog.getByText('Limits (optional)').click();
+    await dialog.getByLabel('Models, separated by commas').fill('primary, embed');
+    await dialog.getByLabel('Requests per minute').fill('3000');
+    await picture(page, 'token-limits');
     await dialog.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('button', { name: 'Copy', exact: true }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -40,7 +44,9 @@ describeWithBrowser('tokens in the dashboard', () => {
     await page.getByRole('button', { name: 'Done' }).click();
 
     const row = page.getByRole('row', { name: 'laptop' });
-    expect(await row.textContent()).toMatch(/2099-12-31 23:59:59Never/);
+    expect(await row.textContent()).toMatch(
+      /2099-12-31 23:59:59Models, separated by commas: primary, embed; Requests per minute: 3000Never/,
+    );
     await eventually('a chat with the token is answered', async () => (await chatStatus(token)) === 200);
     await page.getByRole('link', { name: 'Activity' }).click();
     await page.getByRole('link', { name: 'Settings' }).click();

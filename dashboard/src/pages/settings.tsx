@@ -7,8 +7,8 @@ import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
-import { PAGE_NAMES, T } from '../texts.ts';
-import type { AuthStatus, CreatedToken, TokenEntry } from '../types.ts';
+import { LIMIT_LABELS, PAGE_NAMES, T } from '../texts.ts';
+import type { AuthStatus, CreatedToken, TokenEntry, TokenLimits } from '../types.ts';
 
 export function SettingsPage(): JSX.Element {
   const { client } = useApp();
@@ -101,6 +101,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
             <th>{T.scope}</th>
             <th>{T.created}</th>
             <th>{T.expires}</th>
+            <th>{T.limits}</th>
             <th>{T.lastUsed}</th>
             <th>{T.actions}</th>
           </tr>
@@ -116,6 +117,7 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
               </td>
               <td>{formatTime(token.created_at, now.peek())}</td>
               <td>{token.expires_at === null ? T.never : formatTime(token.expires_at, now.peek())}</td>
+              <td>{describeLimits(token.limits)}</td>
               <td>{token.last_used_at === null ? T.never : formatTime(token.last_used_at, now.peek())}</td>
               <td>
                 <button type="button" aria-label={`${T.revoke} ${token.label}`} onClick={() => onRevoke(token)}>
@@ -128,4 +130,11 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
       </table>
     </div>
   );
+}
+
+function describeLimits(limits: TokenLimits): string {
+  const parts = Object.entries(limits).map(
+    ([key, value]) => `${LIMIT_LABELS[key] ?? key}: ${Array.isArray(value) ? value.join(', ') : String(value)}`,
+  );
+  return parts.length === 0 ? T.none : parts.join('; ');
 }

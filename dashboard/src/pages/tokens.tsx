@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { messageOf } from '../io/client.ts';
-import { SCOPE_MEANINGS, T } from '../texts.ts';
+import { LIMIT_LABELS, SCOPE_MEANINGS, T } from '../texts.ts';
 import type { CreatedToken, Scope } from '../types.ts';
 import { Modal } from '../parts/modal.tsx';
 
@@ -20,11 +20,13 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
   const [scope, setScope] = useState<Scope>('v1-only');
   /** As of the input: a local day, or nothing. */
   const [lastDay, setLastDay] = useState('');
+  /** As written, by key. */
+  const [limits, setLimits] = useState<Readonly<Record<string, string>>>({});
   const [failure, setFailure] = useState('');
   const create = (event: Event): void => {
     event.preventDefault();
     client
-      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope, ...endOf(lastDay) } })
+      .fetchJson<CreatedToken>('/api/auth/tokens', { method: 'POST', body: { label, scope, ...endOf(lastDay), ...limitsOf(limits) } })
       .then(onCreated, (error: unknown) => setFailure(messageOf(error)));
   };
   return (
@@ -49,6 +51,7 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
           {T.lastDay}
           <input type="date" value={lastDay} onInput={(event) => setLastDay(event.currentTarget.value)} />
         </label>
+        <LimitFields limits={limits} onChange={setLimits} />
         {failure !== '' && <p role="alert">{failure}</p>}
         <footer>
           <button type="button" onClick={onClose}>
@@ -62,6 +65,40 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
     </Modal>
   );
 }
+
+interface LimitFieldsProps {
+  readonly limits: Readonly<Record<string, string>>;
+  readonly onChange: (limits: Readonly<Record<string, string>>) => void;
+}
+
+function LimitFields({ limits, onChange }: LimitFieldsProps): JSX.Element {
+  return (
+    <details>
+      <summary>{T.limitsOptional}</summary>
+      {Object.entries(LIMIT_LABELS).map(([key, label]) => (
+        <label key={key}>
+          {label}
+          <input
+            inputMode={key === MODELS ? 'text' : 'numeric'}
+            value={limits[key] ?? ''}
+            autocomplete="off"
+            onInput={(event) => onChange({ ...limits, [key]: event.currentTarget.value })}
+          />
+        </label>
+      ))}
+    </details>
+  );
+}
+
+const MODELS = 'models';
+
+/** Fields that are empty limit nothing. */
+const limitsOf = (written: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(written)
+      .filter(([, text]) => text.trim() !== '')
+      .map(([key, text]) => [key, key === MODELS ? text.split(',').map((name) => name.trim()) : Number(text)]),
+  );
 
 /** The end of a local day. */
 const endOf = (day: string): { readonly expires_at?: string } =>
