@@ -4,7 +4,7 @@ import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
 import { isUpstreamFailure } from './route/decide/fall-back.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
-import { errorEventOf, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
+import { errorEventOf, estimateUsage, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
 
 /** A complete body up to this size is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
@@ -17,6 +17,8 @@ const LINGER_MS = 2000;
 /** The token counts are among the last bytes of an answer. */
 const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
+/** The first letter of `event: …`. */
+const LETTER_E = 0x65;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
 const NO_HEADERS: readonly string[] = [];
@@ -276,17 +278,27 @@ function disableProxyBuffering(headers: string[]): void {
 export class AnswerTail {
   #last: Buffer | undefined;
   #beforeLast: Buffer | undefined;
+  #begun: Usage | undefined;
+  #bytes = 0;
 
   add(bytes: Buffer): void {
     if (bytes.length === 0) return;
+    // Only streams of named events count the prompt at their beginning.
+    if (this.#last === undefined && bytes[0] === LETTER_E) this.#begun = findUsage(bytes.toString('latin1', 0, TAIL_BYTES));
     this.#beforeLast = this.#last;
     this.#last = bytes;
+    this.#bytes += bytes.length;
   }
 
-  /** Token counts from the last piece, or from the piece before if the last one is only `[DONE]`. */
-  usage(): Usage | undefined {
+  /** Token counts from the last piece, or from the piece before if the last one is only `[DONE]`; else an estimate for a stream of text. */
+  usage(isTextStream = false): Usage | undefined {
     if (this.#last === undefined) return undefined;
-    return findUsage(textOfEnd(this.#last)) ?? (this.#beforeLast === undefined ? undefined : findUsage(textOfEnd(this.#beforeLast)));
+    const last = textOfEnd(this.#last);
+    const before = this.#beforeLast === undefined ? '' : textOfEnd(this.#beforeLast);
+    const counted = findUsage(last, this.#begun) ?? findUsage(before, this.#begun);
+    if (counted !== undefined || !isTextStream) return counted;
+    const estimated = estimateUsage(this.#bytes, before + last);
+    return estimated && { ...estimated, ...this.#begun, output: estimated.output };
   }
 }
 

@@ -42,7 +42,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   }
 
   function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest): void {
-    if (request.tokens === undefined) return;
+    if (request.tokens === undefined || request.tokens.isEstimated === true) return;
     const { input, output } = request.tokens;
     ofSlot.input.observe(input);
     ofSlot.output.observe(output);

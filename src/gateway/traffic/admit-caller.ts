@@ -19,7 +19,7 @@ type Headers = readonly string[];
 export interface AdmittedRequest {
   readonly kind: 'admitted';
   readonly headers: Headers;
-  /** Call this once. `tokens`: undefined if the server did not say. `isServed`: it has answered. */
+  /** Call this once. `tokens`: undefined if the server did not say; a guess does not count. `isServed`: it has answered. */
   settle(use: { readonly tokens: Usage | undefined; readonly isServed: boolean }): void;
 }
 
@@ -56,7 +56,8 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
     return {
       kind: 'admitted',
       headers,
-      settle({ tokens, isServed }) {
+      settle({ tokens: counted, isServed }) {
+        const tokens = counted?.isEstimated === true ? undefined : counted;
         if (tokens !== undefined) learn(key, tokens.output);
         // Nothing was reserved where tokens have no limit.
         const known = tokens === undefined ? (isServed ? reserved : 0) : tokens.input + tokens.output;

@@ -28,6 +28,8 @@ import type { UpstreamConnection } from './upstream-connection.ts';
 const ERROR_BYTES = 64 * 1024;
 /** The scores of 100,000 documents; only answers of this kind are translated. */
 const TRANSLATED_BYTES = 8 * 1024 * 1024;
+/** Their servers send about one event for each token. */
+const TEXT_PATH = /\/(?:completions|messages)$/;
 const NO_LIMIT = { timeoutMs: undefined };
 
 export interface ForwardRequest extends AttemptRequest {
@@ -109,7 +111,7 @@ export class Forward implements UpstreamEvents, Attempt {
   }
 
   usage(): Usage | undefined {
-    return this.#tail.usage();
+    return this.#tail.usage(this.#request.answer.streamed && TEXT_PATH.test(this.#request.path));
   }
 
   onConnected(): void {

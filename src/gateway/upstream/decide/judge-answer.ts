@@ -15,8 +15,13 @@ type Verdict =
   | { readonly kind: 'unusable'; readonly message: string };
 
 export interface Usage {
+  /** Tokens of the prompt, with those of `cached`. */
   readonly input: number;
   readonly output: number;
+  /** Tokens of the prompt that the server had computed before. Undefined if it does not say. */
+  readonly cached?: number | undefined;
+  /** The server counted nothing: `output` was guessed from the length of the stream, `input` is 0. */
+  readonly isEstimated?: true | undefined;
 }
 
 const MESSAGE_LIMIT = 2000;
@@ -30,8 +35,20 @@ const KNOWN_CODES: Readonly<Record<string, string>> = {
 const MISTAKE_STATUS = 400;
 /** An event whose data is an object that begins with `error`, as no event of the Messages API does. */
 const ERROR_EVENT = /^(?:event: ?error\r?\n)?(?:data|error): ?(\{"error".*\})\r?\n\r?\n/gm;
-const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,9})/;
-const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,9})/;
+/** Longer numbers are nonsense: no context has 100 million tokens. */
+const INPUT = /"(?:prompt_tokens|input_tokens)"\s*:\s*(\d{1,8})(?!\d)/;
+const OUTPUT = /"(?:completion_tokens|output_tokens)"\s*:\s*(\d{1,8})(?!\d)/;
+const CACHED = /"cached_tokens"\s*:\s*(\d{1,8})(?!\d)/;
+/** Unlike OpenAI, Anthropic does not count them as `input_tokens`. */
+const READ_FROM_CACHE = /"cache_read_input_tokens"\s*:\s*(\d{1,8})(?!\d)/;
+/** The object of llama-server, which counts the cached ones apart too. */
+const TIMINGS = {
+  computed: /"prompt_n"\s*:\s*(\d{1,8})(?!\d)/,
+  output: /"predicted_n"\s*:\s*(\d{1,8})(?!\d)/,
+  cached: /"cache_n"\s*:\s*(\d{1,8})(?!\d)/,
+};
+const OBJECT_CHARACTERS = 1000;
+const EVENT_END = /\r?\n\r?\n/g;
 
 interface JudgedAnswer {
   readonly status: number;
@@ -71,14 +88,46 @@ export function errorEventOf({ errorEvent }: Dialect, body: object): string {
   return `${name}data: ${JSON.stringify(body)}\n\n`;
 }
 
-/** `tail`: the end of the body, one character per byte. Counts are for metrics only, so the search is cheap. */
-export function findUsage(tail: string): Usage | undefined {
+/**
+ * `tail`: the end of the body, one character per byte. Counts change no answer, so the search is cheap. `begun`: what the
+ * beginning of the stream said, since events of the Messages API count the prompt there and the answer at the end.
+ */
+export function findUsage(tail: string, begun?: Usage): Usage | undefined {
   const at = tail.lastIndexOf('"usage":{');
+  if (at === -1) return findTimings(tail);
+  const text = tail.slice(at, at + OBJECT_CHARACTERS);
+  const input = numberOf(INPUT, text);
+  const output = numberOf(OUTPUT, text);
+  if (input === undefined) return begun === undefined || output === undefined ? findTimings(tail) : { ...begun, output };
+  const apart = numberOf(READ_FROM_CACHE, text);
+  return usageOf({ input: input + (apart ?? 0), output, cached: apart ?? numberOf(CACHED, text) });
+}
+
+/** The last chunk of a stream of llama-server has `timings` also where the client asked for no `usage`. */
+function findTimings(tail: string): Usage | undefined {
+  const at = tail.lastIndexOf('"timings":{');
   if (at === -1) return undefined;
-  const text = tail.slice(at, at + 1000);
-  const input = INPUT.exec(text);
-  if (input === null) return undefined;
-  return { input: Number(input[1]), output: Number(OUTPUT.exec(text)?.[1] ?? 0) };
+  const text = tail.slice(at, at + OBJECT_CHARACTERS);
+  const computed = numberOf(TIMINGS.computed, text);
+  const output = numberOf(TIMINGS.output, text);
+  if (computed === undefined || output === undefined) return undefined;
+  const cached = numberOf(TIMINGS.cached, text);
+  return usageOf({ input: computed + (cached ?? 0), output, cached });
+}
+
+/** `cached` undefined: not known. More than the whole prompt is nonsense. */
+const usageOf = ({ input, output = 0, cached }: Pick<Usage, 'input' | 'cached'> & { readonly output: number | undefined }): Usage =>
+  cached === undefined ? { input, output } : { input, output, cached: Math.min(cached, input) };
+
+function numberOf(pattern: RegExp, text: string): number | undefined {
+  const found = pattern.exec(text);
+  return found === null ? undefined : Number(found[1]);
+}
+
+/** Guesses the tokens of a stream that was cut off or not counted: servers send about one event for each. */
+export function estimateUsage(bytes: number, tail: string): Usage | undefined {
+  const events = tail.match(EVENT_END)?.length ?? 0;
+  return events === 0 ? undefined : { input: 0, output: Math.round((bytes * events) / tail.length), isEstimated: true };
 }
 
 const unusable = (message: string): Verdict => ({ kind: 'unusable', message });

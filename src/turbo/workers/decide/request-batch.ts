@@ -17,8 +17,11 @@ export interface RequestBatch {
   readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
 }
 
-/** Slot, route, status, seconds, parked and to first token, input and output tokens, at the door, caller. */
-const COLUMNS = 10;
+/**
+ * Slot, route, status, seconds, parked and to first token, input and output tokens, at the door, caller, cached tokens,
+ * estimated.
+ */
+const COLUMNS = 12;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
   const slots = new Map<SlotName, number>();
@@ -37,6 +40,8 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     numbers[at + 7] = tokens?.output ?? Number.NaN;
     numbers[at + 8] = atDoor ? 1 : 0;
     numbers[at + 9] = caller === undefined ? -1 : indexOf(callers, caller);
+    numbers[at + 10] = tokens?.cached ?? Number.NaN;
+    numbers[at + 11] = tokens?.isEstimated === true ? 1 : 0;
     at += COLUMNS;
   }
   const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
@@ -47,8 +52,6 @@ export function unpackRequests({ slots, routes, callers, numbers, moves }: Reque
   const moved = new Map(moves);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
-    const input = known(numbers[at + 6]);
-    const output = known(numbers[at + 7]);
     return {
       slot: slots[numbers[at] ?? -1],
       route: routes[numbers[at + 1] ?? -1] ?? '',
@@ -56,7 +59,7 @@ export function unpackRequests({ slots, routes, callers, numbers, moves }: Reque
       seconds: numbers[at + 3] ?? 0,
       parkedSeconds: known(numbers[at + 4]),
       ttftSeconds: known(numbers[at + 5]),
-      tokens: input === undefined || output === undefined ? undefined : { input, output },
+      tokens: tokensOf(numbers.subarray(at, at + COLUMNS)),
       atDoor: numbers[at + 8] === 1,
       caller: callers[numbers[at + 9] ?? -1],
       moves: moved.get(index),
@@ -69,6 +72,14 @@ function indexOf<Key>(indexes: Map<Key, number>, key: Key): number {
   if (known !== undefined) return known;
   indexes.set(key, indexes.size);
   return indexes.size - 1;
+}
+
+function tokensOf(row: Float64Array): FinishedRequest['tokens'] {
+  const input = known(row[6]);
+  const output = known(row[7]);
+  return input === undefined || output === undefined
+    ? undefined
+    : { input, output, cached: known(row[10]), isEstimated: row[11] === 1 ? true : undefined };
 }
 
 const known = (value: number | undefined): number | undefined => (Number.isNaN(value) ? undefined : value);
