@@ -16,6 +16,7 @@ export const MAY_IMPORT = {
   remote: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: [...SHARED, 'files/'] },
+  usage: { values: SHARED, types: ['gateway/exchange-deps.ts'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
   cluster: {
@@ -31,7 +32,8 @@ export const MAY_IMPORT = {
     types: ['providers/provider.ts', 'reconciler/board.ts', 'auth/shared-token-store.ts'],
   },
   api: {
-    values: [...SHARED, 'gateway/', 'auth/', 'models/', 'reconciler/board.ts'],
+    values: [...SHARED, 'gateway/', 'auth/', 'models/', 'usage/decide/', 'reconciler/board.ts'],
+    types: ['usage/'],
   },
   turbo: {
     values: [...SHARED, 'gateway/', 'api/', 'reconciler/board.ts'],
@@ -39,7 +41,20 @@ export const MAY_IMPORT = {
   },
   dashboard: { values: [], types: ['schema/'] },
   wiring: {
-    values: [...SHARED, 'reconciler/', 'gateway/', 'providers/', 'models/', 'auth/', 'files/', 'host/', 'remote/', 'api/', 'turbo/'],
+    values: [
+      ...SHARED,
+      'reconciler/',
+      'gateway/',
+      'providers/',
+      'models/',
+      'auth/',
+      'files/',
+      'host/',
+      'remote/',
+      'usage/',
+      'api/',
+      'turbo/',
+    ],
     types: ['cluster/'],
     // A service on one machine never loads `cluster/`: only this file imports it, and it is itself loaded by a dynamic import in cluster mode.
     more: { 'wiring/cluster-world.ts': ['cluster/'] },

@@ -12,6 +12,7 @@ import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
+import { createUsageRoute } from './manage/usage-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
@@ -29,6 +30,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createModelRoutes(deps),
     ...createImageRoutes(deps.images),
     ...createTokenRoutes(deps.tokens),
+    createUsageRoute(deps),
   ];
   let document: z.output<typeof OpenApi> | undefined;
   routes.push(

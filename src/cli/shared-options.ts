@@ -17,6 +17,7 @@ const output = (...more: readonly string[]): VerbOption =>
   option('-o, --output <format>', 'Output format', { default: 'table', choices: [...OUTPUTS, ...more] });
 export const OUTPUT = output();
 export const OUTPUT_OR_NAME = output('name');
+export const OUTPUT_OR_CSV = output('csv');
 export const TIMEOUT = option('--timeout <duration>', 'Time limit, for example 30s or 5m', { default: '5m' });
 export const WAIT = [option('--wait', 'Wait until the change has taken effect'), TIMEOUT];
 export const FORCE = option('--force', 'Set models even if nothing provides them');

@@ -290,7 +290,7 @@ export class AnswerTail {
     this.#bytes += bytes.length;
   }
 
-  /** Token counts from the last piece, or from the piece before if the last one is only `[DONE]`; else an estimate for a stream of text. */
+  /** Counts from the last piece, or from the one before if that is only `[DONE]`; else an estimate for a text stream. */
   usage(isTextStream = false): Usage | undefined {
     if (this.#last === undefined) return undefined;
     const last = textOfEnd(this.#last);

@@ -37,6 +37,8 @@ import type { Settings } from '../schema/settings/settings.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
+import { createUsageRecorder, openUsageThread, type UsageRecorder } from '../usage/usage-recorder.ts';
+import type { SlotName } from '../schema/words/names.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
 /** Workers report within milliseconds, unless one hangs. */
@@ -61,6 +63,8 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const voices = openVoices(options, world, clock.wallNow);
+  const usage = openUsage(options, { world, controller });
+  const note = usage === undefined ? requests.note : reportTo(requests.note, usage.note);
   const gateway = createGateway({
     board,
     providers,
@@ -71,7 +75,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     onFault: logFaults(log),
     keepImage: images.keep,
     voices,
-    report: reportTo(heap.growForTraffic, metrics.requestFinished, requests.note),
+    report: reportTo(heap.growForTraffic, metrics.requestFinished, note),
   });
   const { realtime, wyoming, closeSpoken } = createSpoken(options, { gateway, board, clock });
   const v1 = createV1Routes({ ...v1Parts(voices, options, audit), board, gateway, startedAt: clock.wallNow() });
@@ -81,6 +85,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     requests,
+    usage,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
     settings,
@@ -110,8 +115,8 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
-  workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note: requests.note }));
-  return { api, wyoming };
+  workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
+  return { api, wyoming, usage };
 }
 
 /** Connections that last longer than a request. */
@@ -239,6 +244,20 @@ export function openVoices(
   if (runtime.traits.network === 'pods') return undefined;
   const { SVC_STATE_DIR: stateDir, SVC_VOICE_LIMIT: limit } = settings;
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
+}
+
+/** Undefined in a cluster, where replicas share no file. */
+function openUsage(
+  { settings, log }: ServiceOptions,
+  { world, controller: { board, clock } }: Pick<ApiParts, 'world' | 'controller'>,
+): UsageRecorder | undefined {
+  if (settings.SVC_USAGE === 'off' || world.runtime.traits.network === 'pods') return undefined;
+  const modelOf = (name: SlotName): string | undefined => {
+    const slot = board.current().slots.get(name);
+    return slot?.model?.id ?? slot?.spec.model.default;
+  };
+  const database = openUsageThread(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
+  return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, modelOf, log });
 }
 
 function v1Parts(

@@ -6,6 +6,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ImageSource, Manage } from '../ports.ts';
+import type { UsageRecorder } from '../../usage/usage-recorder.ts';
 import type { RequestRecord } from './request-record.ts';
 
 export interface ManageDeps {
@@ -14,6 +15,8 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'contentType'>;
   readonly requests: Pick<RequestRecord, 'list'>;
+  /** Undefined where usage is not recorded. */
+  readonly usage: Pick<UsageRecorder, 'query'> | undefined;
   readonly traffic: (slot: SlotName) => SlotTraffic;
   readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
+import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
 import { Cluster, ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
 
@@ -40,6 +41,7 @@ export const ANSWERS = {
   status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
+  usage: UsageReport.pick({ problem: true, usage: true }),
 };
 
 export type AnswerName = keyof typeof ANSWERS;

@@ -146,6 +146,10 @@ export const SettingsSchema = z.strictObject({
     .enum(['off', 'on'])
     .default('off')
     .describe('`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)'),
+  SVC_USAGE: z
+    .enum(['off', 'on'])
+    .default('on')
+    .describe('`off`: the service does not count requests and tokens of callers (`docs/usage.md`). In a cluster, it never does'),
   SVC_UPSTREAM: z
     .enum(['off', 'on'])
     .default('off')

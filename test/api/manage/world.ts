@@ -35,6 +35,7 @@ import { parseSettings } from '../../../src/schema/settings/settings.ts';
 import type { SlotState } from '../../../src/schema/status/slot-status.ts';
 import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
+import { createInMemoryUsage } from './in-memory-usage.ts';
 import { IN_MEMORY_IMAGES } from './in-memory-images.ts';
 import { createInMemorySlots, type InMemorySlots } from './in-memory-slots.ts';
 
@@ -138,9 +139,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const trafficOf = (slot: SlotName) => traffic.get(slot) ?? { inFlight: 0, parked: 0 };
   const metrics = createMetrics({ version: '1.2.3', runtime: 'in-memory', board, leads: () => true, traffic: trafficOf });
   const requests = createRequestRecord(() => Date.now());
+  const usage = createInMemoryUsage(() => Date.now());
   const traffics = createTraffic({ board, now: () => Date.now(), settings: parsed.settings });
   const deps: ManageDeps = {
     requests,
+    usage,
     images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
@@ -230,7 +233,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     traffic: traffics,
     settings: parsed.settings,
     now: deps.now,
-    report: reportTo(metrics.requestFinished, requests.note),
+    report: reportTo(metrics.requestFinished, requests.note, usage.note),
     onFault: () => undefined,
   });
   const v1: V1Deps = {

@@ -89,8 +89,8 @@ export function errorEventOf({ errorEvent }: Dialect, body: object): string {
 }
 
 /**
- * `tail`: the end of the body, one character per byte. Counts change no answer, so the search is cheap. `begun`: what the
- * beginning of the stream said, since events of the Messages API count the prompt there and the answer at the end.
+ * `tail`: the end of the body, one character per byte. Counts change no answer, so the search is cheap. `begun`: what
+ * the beginning of the stream said, since events of the Messages API count the prompt there and the answer at the end.
  */
 export function findUsage(tail: string, begun?: Usage): Usage | undefined {
   const at = tail.lastIndexOf('"usage":{');

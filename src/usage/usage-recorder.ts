@@ -1,0 +1,189 @@
+/** Counts finished requests in memory and hands the counts to the thread of the store about once a second. */
+import { Worker } from 'node:worker_threads';
+import type { FinishedRequest } from '../gateway/exchange-deps.ts';
+import { messageOf } from '../platform/error-text.ts';
+import type { Log } from '../platform/log.ts';
+import { createKeyedLock } from '../platform/semaphore.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import { HOUR_MS, hourOf, PendingRows, sumUsage, type UsageRow, type UsageSum } from './decide/usage-rows.ts';
+import type { StoreResult, UsageQuestion, UsageStore, UsageFault } from './usage-store.ts';
+import type { UsageCall } from './usage-thread.ts';
+
+/** What ended before a crash of the service and was not written is lost. */
+const WRITE_MS = 1000;
+const RETRY_MS = 10_000;
+const DAY_HOURS = 24;
+/** 13 months of any length. */
+const KEPT_HOURS = 397 * DAY_HOURS;
+const PRUNE_MS = DAY_HOURS * HOUR_MS;
+/** A few rows at a time. A question about a year takes the most. */
+const HEAP_MB = 64;
+const YOUNG_MB = 2;
+
+/** The methods of the store, called from another thread. */
+export type UsageDatabase = {
+  readonly [Name in 'write' | 'read' | 'prune']: (...args: Parameters<UsageStore[Name]>) => Promise<ReturnType<UsageStore[Name]>>;
+} & { close(): Promise<void> };
+
+export interface UsageAnswer {
+  readonly sums: readonly UsageSum[];
+  /** Why usage is not stored at present, or not read. */
+  readonly problem: string | undefined;
+}
+
+export interface UsageRecorder {
+  /** On the hot path. */
+  note(finished: FinishedRequest): void;
+  query(question: UsageQuestion): Promise<UsageAnswer>;
+  /** Writes what is left. */
+  close(): Promise<void>;
+}
+
+export interface UsageRecorderDeps {
+  readonly database: UsageDatabase;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly modelOf: (slot: SlotName) => string | undefined;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+export function createUsageRecorder({ database, wallNow, now, modelOf, log }: UsageRecorderDeps): UsageRecorder {
+  const pending = new PendingRows();
+  const warned = new Map<UsageFault | 'notice', number>();
+  const mayPrune = createPruneTimes();
+  const lock = createKeyedLock();
+  /** One access to the database after the other. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => lock('', work);
+  let timer: NodeJS.Timeout | undefined;
+  let problem: string | undefined;
+
+  function warn(cause: UsageFault | 'notice', message: string): void {
+    const last = warned.get(cause);
+    if (last !== undefined && now() - last < HOUR_MS) return;
+    warned.set(cause, now());
+    log.warn({}, message);
+  }
+
+  function plan(ms: number): void {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      void inTurn(write);
+    }, ms);
+    timer.unref();
+  }
+
+  async function write(): Promise<void> {
+    const rows = pending.take();
+    if (rows.length > 0) {
+      const written = await database.write(rows);
+      if (!written.ok) pending.putBack(rows);
+      judge(written);
+    }
+    if (problem === undefined && mayPrune(now(), wallNow())) {
+      const day = Math.floor((hourOf(wallNow()) - KEPT_HOURS) / DAY_HOURS);
+      judge(await database.prune(day * DAY_HOURS));
+    }
+    if (pending.size > 0) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+  }
+
+  async function read({ from, to, by, most }: UsageQuestion): Promise<UsageAnswer> {
+    const unstored = sumUsage(
+      pending.rows().filter(({ hour }) => hour >= from && hour < to),
+      by,
+    );
+    const stored = await database.read({ from, to, by, most });
+    const failed = stored.ok ? undefined : `Usage cannot be read: ${stored.message}`;
+    return { sums: sumUsage([...(stored.ok ? stored.value : []), ...unstored], by), problem: problem ?? failed };
+  }
+
+  function judge(result: StoreResult<unknown>): void {
+    problem = result.ok ? undefined : `Usage cannot be stored and stays in memory: ${result.message}`;
+    if (!result.ok) warn(result.fault, problem ?? '');
+    else if (result.notice !== undefined) warn('notice', result.notice);
+  }
+
+  return {
+    note(finished) {
+      const { slot } = finished;
+      pending.add(finished, hourOf(wallNow()), slot === undefined ? '' : (modelOf(slot) ?? ''));
+      if (timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+    },
+    // Nothing is written between the two, so that each row is counted once.
+    query: async (question) => await inTurn(async () => (await write(), await read(question))),
+    close: async () =>
+      await inTurn(async () => {
+        await write();
+        clearTimeout(timer);
+        await database.close();
+      }),
+  };
+}
+
+/**
+ * Once a day, and only after the clock has run evenly for an hour: one that jumps ahead for some minutes must not
+ * delete everything.
+ */
+function createPruneTimes() {
+  let offset = Number.NaN;
+  let steadySince = 0;
+  let prunedAt = Number.NEGATIVE_INFINITY;
+  return (now: number, wallNow: number): boolean => {
+    if (!(Math.abs(wallNow - now - offset) < HOUR_MS)) {
+      offset = wallNow - now;
+      steadySince = now;
+    }
+    if (now - steadySince < HOUR_MS || now - prunedAt < PRUNE_MS) return false;
+    prunedAt = now;
+    return true;
+  };
+}
+
+/** The thread begins with the first call, and again after it has died. */
+export function openUsageThread(path: string): UsageDatabase {
+  let worker: Worker | undefined;
+  let waiting: ((result: StoreResult<never>) => void)[] = [];
+
+  function start(): Worker {
+    const started = new Worker(new URL('usage-thread.ts', import.meta.url), {
+      workerData: path,
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
+    });
+    let failure = 'its thread has ended';
+    started.on('message', (result: StoreResult<never>) => {
+      waiting.shift()?.(result);
+      // An idle thread does not keep the process alive.
+      if (waiting.length === 0) started.unref();
+    });
+    started.on('error', (error) => (failure = messageOf(error)));
+    started.on('exit', () => {
+      worker = undefined;
+      const lost = waiting;
+      waiting = [];
+      for (const answer of lost) answer({ ok: false, fault: 'unusable', message: failure });
+    });
+    return started;
+  }
+
+  async function call(message: UsageCall): Promise<StoreResult<never>> {
+    worker ??= start();
+    worker.ref();
+    worker.postMessage(message);
+    return await new Promise((resolve) => waiting.push(resolve));
+  }
+
+  return {
+    write: async (rows: readonly UsageRow[]) => await call({ kind: 'write', rows }),
+    read: async (question) => await call({ kind: 'read', question }),
+    prune: async (before) => await call({ kind: 'prune', before }),
+    async close() {
+      if (worker === undefined) return;
+      const ended = worker;
+      await call({ kind: 'close' });
+      await ended.terminate();
+    },
+  };
+}

@@ -1,0 +1,248 @@
+/**
+ * Usage in SQLite: a row for each hour, caller, slot and model, and the same for each day, so that questions about
+ * months read days. Every call may block on the disk or on a lock, so it runs in its own thread (`usage-thread.ts`).
+ */
+import { closeSync, constants, fchmodSync, fstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
+import { codeOf, messageOf } from '../platform/error-text.ts';
+import {
+  COUNTS,
+  groupingOf,
+  NAMES,
+  noCounts,
+  splitRange,
+  type Grouping,
+  type HourRange,
+  type UsageRow,
+  type UsageSum,
+} from './decide/usage-rows.ts';
+
+const VERSION = 1;
+/** A backup or a shell may hold a lock for a moment; requests do not wait for it. */
+const BUSY_MS = 2000;
+const HOURS_OF_DAY = 24;
+const FILE_MODE = 0o600;
+/** https://sqlite.org/rescode.html; the low byte of extended codes. */
+const CODES: Readonly<Record<number, UsageFault>> = {
+  5: 'locked',
+  6: 'locked',
+  8: 'read-only',
+  11: 'damaged',
+  13: 'full',
+  26: 'damaged',
+};
+const SYSTEM_CODES: Readonly<Record<string, UsageFault>> = {
+  EROFS: 'read-only',
+  EACCES: 'read-only',
+  EPERM: 'read-only',
+  ENOSPC: 'full',
+  EDQUOT: 'full',
+};
+
+export type UsageFault = 'locked' | 'read-only' | 'full' | 'damaged' | 'newer' | 'unusable';
+
+export type StoreResult<T> =
+  /** `notice`: what administrators should know. */
+  | { readonly ok: true; readonly value: T; readonly notice?: string }
+  | { readonly ok: false; readonly fault: UsageFault; readonly message: string };
+
+export interface UsageQuestion extends HourRange {
+  readonly by: readonly Grouping[];
+  /** Fails with more sums than that. */
+  readonly most: number;
+}
+
+interface Open {
+  readonly database: DatabaseSync;
+  readonly inode: bigint;
+  readonly adds: readonly { readonly divisor: number; readonly statement: StatementSync }[];
+}
+
+export class UsageStore {
+  readonly #path: string;
+  #open: Open | undefined;
+
+  /** The file is opened by the first call. */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** All rows or none. */
+  write(rows: readonly UsageRow[]): StoreResult<void> {
+    return this.#attempt(({ database, adds }) => {
+      inTransaction(database, () => {
+        for (const row of rows) {
+          const values = [...NAMES.map((name) => row[name]), ...COUNTS.map((count) => row[count])];
+          for (const { divisor, statement } of adds) statement.run(Math.floor(row.hour / divisor), ...values);
+        }
+      });
+    });
+  }
+
+  read({ by, most, ...range }: UsageQuestion): StoreResult<readonly UsageSum[]> {
+    return this.#attempt(({ database }) => {
+      const { hours, days } = splitRange(range, by);
+      const time = by.includes('hour') ? ['hour'] : by.includes('day') ? ['hour / 24 * 24 AS hour'] : [];
+      const columns = [...time, ...NAMES.filter((name) => by.includes(groupingOf(name)))];
+      const sums = COUNTS.map((count) => `TOTAL(${count}) AS ${count}`);
+      const group = columns.length === 0 ? 'HAVING COUNT(*) > 0' : `GROUP BY ${columns.map((_, index) => index + 1).join(', ')}`;
+      const statement = database.prepare(
+        `SELECT ${[...columns, ...sums].join(', ')} FROM (
+           SELECT * FROM hours WHERE hour >= ? AND hour < ? UNION ALL SELECT * FROM hours WHERE hour >= ? AND hour < ?
+           UNION ALL SELECT day * 24, ${[...NAMES, ...COUNTS].join(', ')} FROM days WHERE day >= ? AND day < ?
+         ) ${group} LIMIT ?`,
+      );
+      const bounds = [...hours, days].flatMap(({ from, to }) => [from, to]);
+      return statement.all(...bounds, most + 1).map((row) => sumOf(row));
+    });
+  }
+
+  /** Deletes rows of hours before this one. */
+  prune(before: number): StoreResult<void> {
+    return this.#attempt(({ database }) => {
+      inTransaction(database, () => {
+        database.prepare('DELETE FROM hours WHERE hour < ?').run(before);
+        database.prepare('DELETE FROM days WHERE day < ?').run(Math.floor(before / 24));
+      });
+    });
+  }
+
+  close(): void {
+    const open = this.#open;
+    this.#open = undefined;
+    try {
+      open?.database.close();
+    } catch {
+      // What was committed is in the file.
+    }
+  }
+
+  #attempt<T>(work: (open: Open) => T): StoreResult<T> {
+    const first = this.#try(work);
+    if (first.ok || first.fault !== 'damaged' || !this.#setAside()) return first;
+    const again = this.#try(work);
+    const kept = `"${this.#path}" was damaged and is now "${asideOf(this.#path)}": `;
+    return again.ok ? { ...again, notice: `${kept}usage begins anew` } : { ...again, message: kept + again.message };
+  }
+
+  #try<T>(work: (open: Open) => T): StoreResult<T> {
+    try {
+      // Somebody may have deleted or replaced the file.
+      if (this.#open !== undefined && inodeOf(this.#path) !== this.#open.inode) this.close();
+      this.#open ??= openDatabase(this.#path);
+      return { ok: true, value: work(this.#open) };
+    } catch (error) {
+      this.close();
+      return { ok: false, fault: faultOf(error), message: messageOf(error) };
+    }
+  }
+
+  /** Returns false if it cannot be renamed. One damaged file is kept. */
+  #setAside(): boolean {
+    try {
+      renameSync(this.#path, asideOf(this.#path));
+      for (const end of ['-wal', '-shm']) rmSync(this.#path + end, { force: true });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+const asideOf = (path: string): string => `${path}.damaged`;
+
+function inodeOf(path: string): bigint | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+}
+
+function openDatabase(path: string): Open {
+  // SQLite would create it readable for others, and waits for the writer of a named pipe.
+  const descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | constants.O_NOFOLLOW, FILE_MODE);
+  let inode: bigint;
+  try {
+    const facts = fstatSync(descriptor, { bigint: true });
+    if (!facts.isFile()) throw new FaultyFile('unusable', `"${path}" is not a regular file`);
+    if ((facts.mode & 0o77n) !== 0n) fchmodSync(descriptor, FILE_MODE);
+    inode = facts.ino;
+  } finally {
+    closeSync(descriptor);
+  }
+  const database = new DatabaseSync(path, { timeout: BUSY_MS });
+  try {
+    prepareSchema(database, path);
+    return { database, inode, adds: [addTo(database, 'hours', 'hour', 1), addTo(database, 'days', 'day', HOURS_OF_DAY)] };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepareSchema(database: DatabaseSync, path: string): void {
+  const version = versionOf(database);
+  if (version > VERSION)
+    throw new FaultyFile('newer', `"${path}" was written by a newer version (schema ${version}): update this one, or move the file away`);
+  // A crash of the machine may lose the last seconds, and never damages the file.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  if (version === VERSION) return;
+  inTransaction(database, () => {
+    // Another process may have been faster.
+    if (versionOf(database) === VERSION) return;
+    for (const [table, time] of [
+      ['hours', 'hour'],
+      ['days', 'day'],
+    ]) {
+      const columns = [`${time} INTEGER`, ...NAMES.map((name) => `${name} TEXT`), ...COUNTS.map((count) => `${count} INTEGER`)];
+      const notNull = columns.map((column) => `${column} NOT NULL`).join(', ');
+      database.exec(`CREATE TABLE ${table} (${notNull}, PRIMARY KEY (${time}, ${NAMES.join(', ')})) STRICT, WITHOUT ROWID`);
+    }
+    database.exec(`PRAGMA user_version = ${VERSION}`);
+  });
+}
+
+const versionOf = (database: DatabaseSync): number => Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+
+function addTo(database: DatabaseSync, table: string, time: string, divisor: number): Open['adds'][number] {
+  const columns = [time, ...NAMES, ...COUNTS];
+  const sums = COUNTS.map((count) => `${count} = ${count} + excluded.${count}`);
+  const statement = database.prepare(
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
+     ON CONFLICT (${time}, ${NAMES.join(', ')}) DO UPDATE SET ${sums.join(', ')}`,
+  );
+  return { divisor, statement };
+}
+
+function inTransaction(database: DatabaseSync, work: () => void): void {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    work();
+    database.exec('COMMIT');
+  } catch (error) {
+    // Some errors have rolled it back already.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function sumOf(row: Readonly<Record<string, SQLOutputValue>>): UsageSum {
+  const counts = COUNTS.map((count) => [count, Number(row[count] ?? 0)] as const);
+  const names = NAMES.flatMap((name) => (row[name] === undefined ? [] : [[name, String(row[name])] as const]));
+  const time = row['hour'] === undefined ? {} : { hour: Number(row['hour']) };
+  return { ...noCounts(), ...time, ...Object.fromEntries([...names, ...counts]) };
+}
+
+class FaultyFile extends Error {
+  readonly fault: UsageFault;
+
+  constructor(fault: UsageFault, message: string) {
+    super(message);
+    this.fault = fault;
+  }
+}
+
+function faultOf(error: unknown): UsageFault {
+  if (error instanceof FaultyFile) return error.fault;
+  const system = SYSTEM_CODES[codeOf(error)];
+  if (system !== undefined) return system;
+  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'errcode') : undefined;
+  return (typeof code === 'number' ? CODES[code & 0xff] : undefined) ?? 'unusable';
+}
