@@ -156,6 +156,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
+  { operation: 'GET /api/usage', expect: 200, path: '/api/usage?by=hour,token,slot,model' },
   { operation: 'GET /api/config/urls', expect: 'request.invalid', headers: { host: 'user@evil' } },
   { operation: 'GET /api/status', expect: 'request.headers_too_large', headers: { 'x-long': 'x'.repeat(20_000) } },
   { operation: 'GET /api/status', expect: 'request.cross_site', headers: { origin: 'http://evil.test' } },
