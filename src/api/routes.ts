@@ -8,6 +8,7 @@ import { createImageRoutes } from './manage/image-routes.ts';
 import { createInventoryRoutes, createSystemRoutes } from './manage/system-routes.ts';
 import { createModelRoutes } from './manage/model-routes.ts';
 import type { ManageDeps } from './manage/manage-deps.ts';
+import { createRecordRoutes } from './manage/record-routes.ts';
 import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
@@ -27,6 +28,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createProfileRoutes(deps),
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
+    ...createRecordRoutes(deps),
     ...createModelRoutes(deps),
     ...createImageRoutes(deps.images),
     ...createTokenRoutes(deps.tokens),

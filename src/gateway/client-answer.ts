@@ -19,6 +19,8 @@ const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
 /** The first letter of `event: …`. */
 const LETTER_E = 0x65;
+/** Upstreams choose theirs freely. */
+const MOST_CODE_LENGTH = 64;
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
 const NO_HEADERS: readonly string[] = [];
@@ -67,6 +69,10 @@ export function createWriteBatcher() {
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
   status = 0;
+  /** Of the error that was sent, as far as it has one. */
+  code: string | undefined;
+  /** Milliseconds for which the client did not read what was ready; undefined if it always did. */
+  blockedMs: number | undefined;
   readonly #req: ClientRequest;
   readonly #res: ClientResponse;
   readonly #requestId: string;
@@ -158,6 +164,7 @@ export class ClientAnswer implements BatchedWriter {
 
   /** Sends an error of the gateway. Only before `begin`. */
   refuse(code: ErrorCode, message: string, param: string | null): void {
+    this.code = code;
     this.#error(errorAnswer(code, message, { param, requestId: this.#requestId, dialect: this.dialect }));
   }
 
@@ -179,18 +186,26 @@ export class ClientAnswer implements BatchedWriter {
       if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
     }
     const body = JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId));
-    const send = (): void => this.#error({ status: head.status, headers, body });
+    const send = (): void => {
+      this.code = error.code?.slice(0, MOST_CODE_LENGTH);
+      this.#error({ status: head.status, headers, body });
+    };
     if (this.keepsErrors && isUpstreamFailure(head.status)) this.kept = send;
     else send();
   }
 
   onceDrained(callback: () => void): void {
-    this.#res.once('drain', callback);
+    const since = performance.now();
+    this.#res.once('drain', () => {
+      this.blockedMs = (this.blockedMs ?? 0) + performance.now() - since;
+      callback();
+    });
   }
 
   /** Ends an answer that cannot be completed: a stream with an error event, any other body by a cut. */
   abort(code: ErrorCode, message: string): void {
     const res = this.#res;
+    this.code = code;
     if (!this.#stream || res.destroyed) return void res.destroy();
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());

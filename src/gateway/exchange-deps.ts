@@ -37,17 +37,23 @@ export interface ExchangeRequest {
 export interface FinishedRequest {
   /** Undefined if the request did not reach a slot. */
   readonly slot: SlotName | undefined;
+  /** Undefined if it was refused before it had one. */
+  readonly requestId?: string | undefined;
   /** Undefined if no credential was checked. */
   readonly caller?: string | undefined;
   /** The path of the route as in the route table, never the raw path, so that the number of series is bounded. */
   readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
+  /** Of the error that the client was sent: the gateway's own, or one of an upstream. */
+  readonly code?: string | undefined;
   readonly seconds: number;
   /** How long the request was parked, over all its attempts; undefined if it never was. */
   readonly parkedSeconds?: number | undefined;
   /** Time from arrival to the first byte of the answer's body; undefined if the answer was not streamed. */
   readonly ttftSeconds?: number | undefined;
+  /** How long the answer waited for the client to read; undefined if it never did. */
+  readonly blockedSeconds?: number | undefined;
   readonly tokens?: Usage | undefined;
   /** The moves that led to the slot, the first one first. Default: none. */
   readonly moves?: readonly Move[] | undefined;

@@ -266,12 +266,15 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#caller.settle({ tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
     report({
       slot: this.#slot,
+      requestId: this.#request.requestId,
       caller: this.#request.caller?.key,
       route: this.#request.path.path,
       status,
+      code: this.#answer.code,
       seconds: (performance.now() - this.#startedAt) / 1000,
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed ? secondsOf(this.#attempt?.ttftMs) : undefined,
+      blockedSeconds: secondsOf(this.#answer.blockedMs),
       tokens,
       moves: this.#journey?.moves,
     });

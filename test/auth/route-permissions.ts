@@ -80,10 +80,11 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/providers': READ,
   'GET /api/hardware': READ,
   'GET /api/cluster': READ,
-  'GET /api/requests': READ,
   'GET /api/fit': READ,
   'GET /api/openapi.json': READ,
   'GET /api/slots/:name/logs': LOGS,
+  // It names callers.
+  'GET /api/requests': LOGS,
   // Changes, and everything about tokens.
   'POST /v1/audio/voices': ADMIN,
   'DELETE /v1/audio/voices/:name': ADMIN,

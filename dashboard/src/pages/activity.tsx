@@ -51,7 +51,7 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
 function Requests(): JSX.Element {
   const { client, now } = useApp();
   const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
-  const loaded = useLoaded((signal) => client.fetchJson<RequestEntries>('/api/requests', { signal }), [round]);
+  const loaded = useLoaded((signal) => client.fetchJson<RequestEntries>('/api/requests?failed=1&slow=1&limit=200', { signal }), [round]);
   if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
   const { requests } = loaded.value;
   if (requests.length === 0) return <p class="panel empty">{A.noRequests}</p>;

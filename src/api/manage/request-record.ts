@@ -1,30 +1,56 @@
-/** Remembers the last inference requests that have failed or were slow, in memory: what they contained is not kept. */
+/** Remembers inference requests in memory: the last ones of all, and longer those that have failed or were slow. */
 import type { FinishedRequest, ReportRequest } from '../../gateway/exchange-deps.ts';
 import { createRingBuffer } from '../../platform/ring-buffer.ts';
+import type { EndedRequest } from './decide/explain-slow.ts';
 
-/** A few kilobytes. A client that fails in a loop pushes older ones out. */
-const MOST_KEPT = 200;
+/** Under a megabyte, and some seconds of a busy gateway. */
+export const MOST_RECENT = 1000;
+/** A client that fails in a loop pushes older ones out, but requests that are answered in time do not. */
+export const MOST_TROUBLED = 200;
 
-export interface RecordedRequest extends FinishedRequest {
-  /** Unix milliseconds of its end. */
-  readonly at: number;
-  readonly because: 'failed' | 'slow';
+export interface RecordedRequest extends EndedRequest {
+  /** Increases with each request, also over restarts, unless the clock was set back. */
+  readonly number: number;
+  readonly because: 'failed' | 'slow' | undefined;
 }
 
 export interface RequestRecord {
-  /** Allocates nothing for a request that was answered in time. */
+  /** Costs a fraction of a microsecond for a request that was answered in time. */
   readonly note: ReportRequest;
+  /** The newest first. */
   list(): readonly RecordedRequest[];
 }
 
+/** A gateway that serves fewer requests than this in a millisecond does not repeat numbers of the one before it. */
+const NUMBERS_PER_MS = 1000;
+
 export function createRequestRecord(wallNow: () => number): RequestRecord {
-  const kept = createRingBuffer<RecordedRequest>(MOST_KEPT);
+  const first = wallNow() * NUMBERS_PER_MS;
+  let count = 0;
+  const recent: FinishedRequest[] = [];
+  const endedAt = new Float64Array(MOST_RECENT);
+  const troubled = createRingBuffer<RecordedRequest>(MOST_TROUBLED);
   return {
     note(finished) {
+      const at = wallNow();
+      const place = count % MOST_RECENT;
+      recent[place] = finished;
+      endedAt[place] = at;
+      count += 1;
       const because = judgeRequest(finished);
-      if (because !== undefined) kept.push({ ...finished, at: wallNow(), because });
+      if (because !== undefined) troubled.push({ finished, at, number: first + count, because });
     },
-    list: () => kept.items().reverse(),
+    list() {
+      const oldest = Math.max(0, count - MOST_RECENT);
+      const latest = Array.from({ length: count - oldest }, (_, index): RecordedRequest[] => {
+        const place = (count - 1 - index) % MOST_RECENT;
+        const finished = recent[place];
+        const at = endedAt[place] ?? 0;
+        return finished === undefined ? [] : [{ finished, at, number: first + count - index, because: judgeRequest(finished) }];
+      });
+      const older = troubled.items().filter(({ number }) => number <= first + oldest);
+      return [...latest.flat(), ...older.toReversed()];
+    },
   };
 }
 

@@ -8,10 +8,10 @@ import { Status, Hardware, Models, Providers, Pulls } from '../../schema/status/
 import { publicUrls, viewStatus } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
-import { Cluster, RequestEntries } from '../../schema/status/resource-answers.ts';
+import { Cluster } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { answerOf } from './decide/slot-view.ts';
-import { viewCluster, viewHardware, viewPulls, viewRequest } from './decide/inventory-view.ts';
+import { viewCluster, viewHardware, viewPulls } from './decide/inventory-view.ts';
 
 /** There is a pass at every resync, so after four missed ones, and at least a minute, the loop counts as dead. */
 const MISSED_RESYNCS = 4;
@@ -159,7 +159,7 @@ function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
 
 /** Read-only lists: models, downloads, providers, hardware. */
 
-export function createInventoryRoutes({ manage, board, requests }: ManageDeps): readonly DocumentedRoute[] {
+export function createInventoryRoutes({ manage, board }: ManageDeps): readonly DocumentedRoute[] {
   return [
     list('/api/models', 'Models of the catalogue and of the store', Models, async () =>
       answerOf(Models, { models: await manage.models() }),
@@ -168,9 +168,6 @@ export function createInventoryRoutes({ manage, board, requests }: ManageDeps): 
     list('/api/providers', 'Providers, and whether this host can run them', Providers, async () =>
       answerOf(Providers, { providers: await manage.providers() }),
     ),
-    list('/api/requests', 'Inference requests of this gateway that have failed or were slow, since it started', RequestEntries, () => ({
-      requests: requests.list().map(viewRequest),
-    })),
     list('/api/hardware', 'CPU, memory, GPUs and NPUs of the host', Hardware, async () => viewHardware(await manage.hardware())),
     clusterRoute(manage),
   ];

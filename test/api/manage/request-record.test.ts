@@ -1,7 +1,8 @@
 /** The inference requests that people look for afterwards. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { judgeRequest, createRequestRecord } from '../../../src/api/manage/request-record.ts';
-import { SlotName } from '../../../src/schema/words/names.ts';
+import { boardView } from '../../gateway/support/board-fixture.ts';
+import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { startWorld, type World } from './world.ts';
 
 const FINE = { slot: undefined, route: '/v1/chat/completions', status: 200, seconds: 1 };
@@ -19,30 +20,92 @@ test.each([
   expect(judgeRequest({ ...FINE, ...facts })).toBe(judged);
 });
 
-test('keeps the newest 200, the newest first', () => {
+test('keeps the newest 1000 of all, and the newest 200 that were not answered in time, the newest first', () => {
   let now = 0;
   const record = createRequestRecord(() => (now += 1));
+  expect(record.list()).toEqual([]);
   for (let index = 0; index < 300; index += 1) record.note({ ...FINE, status: 500, seconds: index });
-  expect(record.list()).toHaveLength(200);
-  expect(record.list()[0]).toMatchObject({ seconds: 299, because: 'failed', at: 300 });
+  expect(record.list()).toHaveLength(300);
+  for (let index = 0; index < 900; index += 1) record.note(FINE);
+  // The last 100 failures are among the 1000, and the 200 include them.
+  expect(record.list()).toHaveLength(1100);
+  expect(record.list()[0]).toMatchObject({ finished: FINE, because: undefined, at: 1201 });
+  expect(record.list()[900]).toMatchObject({ finished: { seconds: 299 }, because: 'failed', at: 301 });
+  for (let index = 0; index < 5000; index += 1) record.note(FINE);
+  const list = record.list();
+  expect(list).toHaveLength(1200);
+  expect(list.slice(1000).map(({ finished }) => finished.seconds)).toEqual(Array.from({ length: 200 }, (_, index) => 299 - index));
+  const numbers = list.map(({ number }) => number);
+  expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => b - a));
+});
+
+test('keeps the object that was reported, and copies nothing', () => {
+  const record = createRequestRecord(() => 1);
+  const finished = { ...FINE };
+  record.note(finished);
+  expect(record.list()[0]?.finished).toBe(finished);
 });
 
 describe('GET /api/requests', () => {
   let world: World;
+  let upstream: FakeUpstream;
 
   beforeEach(async () => {
-    world = await startWorld({ v1: true });
+    const caller = { key: 'token:1a2b3c4d', identity: 'laptop', scope: 'admin' } as const;
+    world = await startWorld({ v1: true, authorize: () => ({ ok: true, caller }) });
+    upstream = await startUpstream();
+    world.board.publish(
+      boardView(world.board.current().version + 1, [{ name: 'primary', targets: [{ workload: 'w', port: upstream.port }] }]),
+    );
   });
-  afterEach(() => world.close());
+  afterEach(async () => {
+    await world.close();
+    await upstream.kill();
+  });
 
-  test('lists a request that no slot could answer, without what it contained', async () => {
-    world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
-    await world.idle();
-    const body = JSON.stringify({ model: 'nobody', messages: [{ role: 'user', content: 'secret' }] });
-    const headers = { 'content-type': 'application/json' };
-    await fetch(`${world.url}/v1/chat/completions`, { method: 'POST', headers, body });
-    const text = await (await fetch(`${world.url}/api/requests`)).text();
-    expect(JSON.parse(text)).toMatchObject({ requests: [{ slot: null, route: '/v1/chat/completions', status: 404, because: 'failed' }] });
-    expect(text).not.toContain('secret');
+  async function chat(model: string, id: string): Promise<void> {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'secret' }] });
+    const headers = { 'content-type': 'application/json', 'x-request-id': id };
+    await (await fetch(`${world.url}/v1/chat/completions`, { method: 'POST', headers, body })).text();
+  }
+  const list = async (query = '') => Object(await (await fetch(`${world.url}/api/requests${query}`)).json());
+  const idsOf = async (query: string): Promise<readonly string[]> =>
+    Object(await list(query))
+      .requests.map(Object)
+      .map(idOf);
+  const idOf = ({ id }: { readonly id: string }): string => id;
+
+  test('lists every request with its caller, its slot and its code, without what it contained', async () => {
+    await chat('primary', 'good');
+    await chat('nobody', 'bad');
+    const answer = await list();
+    expect(answer.requests).toMatchObject([
+      { id: 'bad', slot: null, route: '/v1/chat/completions', status: 404, code: 'model.not_found', because: 'failed' },
+      { id: 'good', slot: 'primary', caller: 'token:1a2b3c4d', status: 200, code: null, because: null, why: null },
+    ]);
+    expect(answer.last).toBe(answer.requests[0].number);
+    expect(JSON.stringify(answer)).not.toContain('secret');
+  });
+
+  test('filters by slot, caller and outcome, and limits', async () => {
+    await chat('primary', 'good');
+    await chat('nobody', 'bad');
+    await chat('primary', 'good-2');
+    expect(await idsOf('?slot=primary')).toEqual(['good-2', 'good']);
+    expect(await idsOf('?failed=1')).toEqual(['bad']);
+    expect(await idsOf('?failed=1&slow=1')).toEqual(['bad']);
+    expect(await idsOf('?slow=1')).toEqual([]);
+    expect(await idsOf('?caller=token:1a2b3c4d')).toEqual(['good-2', 'bad', 'good']);
+    expect(await idsOf('?caller=user:anna')).toEqual([]);
+    expect(await idsOf('?limit=1')).toEqual(['good-2']);
+  });
+
+  test('goes on after the last answer, and starts again with a number of another gateway', async () => {
+    await chat('primary', 'good');
+    const { last } = await list();
+    expect(await list(`?after=${last}`)).toEqual({ requests: [], last });
+    await chat('nobody', 'bad');
+    expect(await idsOf(`?after=${last}`)).toEqual(['bad']);
+    expect(await idsOf(`?after=${last + 1_000_000}`)).toEqual(['bad', 'good']);
   });
 });

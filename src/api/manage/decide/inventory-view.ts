@@ -5,12 +5,11 @@ import type { Immutable } from '../../server/answer.ts';
 import type { PullListing } from '../../ports.ts';
 import * as answers from '../../../schema/status/answers.ts';
 import { answerOf, progressFacts, isoTime } from './slot-view.ts';
-import { Cluster, RequestEntries } from '../../../schema/status/resource-answers.ts';
+import { Cluster } from '../../../schema/status/resource-answers.ts';
 import type { ClusterListing, PodListing } from '../../../schema/status/cluster-listing.ts';
 import { shorten } from '../../../schema/words/nearest-word.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
 import type { Device, HostFacts } from '../../../schema/status/hardware.ts';
-import type { RecordedRequest } from '../request-record.ts';
 
 /**
  * A download that slots wait for is listed once for each of them, a failed one until its next attempt, and any other
@@ -102,9 +101,4 @@ function deviceFacts({ memory, unavailable = {}, ...device }: Device) {
     memoryFreeBytes: memory?.useUnknown === true ? null : memory?.freeBytes,
     memoryDedicatedBytes: memory?.dedicatedBytes,
   };
-}
-
-export function viewRequest({ at, ttftSeconds, ...request }: RecordedRequest) {
-  const facts = { ...request, at: new Date(at).toISOString(), firstSeconds: ttftSeconds };
-  return answerOf(RequestEntries.shape.requests.element, facts);
 }

@@ -11,25 +11,29 @@ export interface RequestBatch {
   readonly slots: readonly SlotName[];
   readonly routes: readonly string[];
   readonly callers: readonly string[];
+  readonly codes: readonly string[];
   /** `COLUMNS` numbers for each request. NaN: undefined. */
   readonly numbers: Float64Array;
+  /** By index; empty where there is none. */
+  readonly ids: readonly string[];
   /** By index. Most requests have none. */
   readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
 }
 
 /**
  * Slot, route, status, seconds, parked and to first token, input and output tokens, at the door, caller, cached tokens,
- * estimated.
+ * estimated, code, blocked seconds.
  */
-const COLUMNS = 12;
+const COLUMNS = 14;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
   const slots = new Map<SlotName, number>();
   const routes = new Map<string, number>();
   const callers = new Map<string, number>();
+  const codes = new Map<string, number>();
   const numbers = new Float64Array(requests.length * COLUMNS);
   let at = 0;
-  for (const { slot, route, status, seconds, parkedSeconds, ttftSeconds, tokens, atDoor, caller } of requests) {
+  for (const { slot, route, status, seconds, parkedSeconds, ttftSeconds, blockedSeconds, tokens, atDoor, caller, code } of requests) {
     numbers[at] = slot === undefined ? -1 : indexOf(slots, slot);
     numbers[at + 1] = indexOf(routes, route);
     numbers[at + 2] = status;
@@ -42,18 +46,23 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     numbers[at + 9] = caller === undefined ? -1 : indexOf(callers, caller);
     numbers[at + 10] = tokens?.cached ?? Number.NaN;
     numbers[at + 11] = tokens?.isEstimated === true ? 1 : 0;
+    numbers[at + 12] = code === undefined ? -1 : indexOf(codes, code);
+    numbers[at + 13] = blockedSeconds ?? Number.NaN;
     at += COLUMNS;
   }
   const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
-  return { slots: [...slots.keys()], routes: [...routes.keys()], callers: [...callers.keys()], numbers, moves };
+  const ids = requests.map(({ requestId = '' }) => requestId);
+  const names = { slots: [...slots.keys()], routes: [...routes.keys()], callers: [...callers.keys()], codes: [...codes.keys()] };
+  return { ...names, numbers, ids, moves };
 }
 
-export function unpackRequests({ slots, routes, callers, numbers, moves }: RequestBatch): readonly ReportedRequest[] {
+export function unpackRequests({ slots, routes, callers, codes, numbers, ids, moves }: RequestBatch): readonly ReportedRequest[] {
   const moved = new Map(moves);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
     return {
       slot: slots[numbers[at] ?? -1],
+      requestId: ids[index] === '' ? undefined : ids[index],
       route: routes[numbers[at + 1] ?? -1] ?? '',
       status: numbers[at + 2] ?? 0,
       seconds: numbers[at + 3] ?? 0,
@@ -62,6 +71,8 @@ export function unpackRequests({ slots, routes, callers, numbers, moves }: Reque
       tokens: tokensOf(numbers.subarray(at, at + COLUMNS)),
       atDoor: numbers[at + 8] === 1,
       caller: callers[numbers[at + 9] ?? -1],
+      code: codes[numbers[at + 12] ?? -1],
+      blockedSeconds: known(numbers[at + 13]),
       moves: moved.get(index),
     };
   });

@@ -6,6 +6,9 @@ const NOTHING_MORE = { parkedSeconds: undefined, ttftSeconds: undefined, tokens:
 const REQUESTS: readonly ReportedRequest[] = [
   {
     slot: slotName('a'),
+    requestId: 'r1',
+    caller: 'token:1a2b3c4d',
+    blockedSeconds: 0.5,
     route: '/v1/x',
     status: 200,
     seconds: 0.25,
@@ -26,8 +29,8 @@ const REQUESTS: readonly ReportedRequest[] = [
     atDoor: false,
   },
   { slot: undefined, route: '/v1/y', status: 401, seconds: 0, ...NOTHING_MORE, atDoor: true },
-  { slot: slotName('b'), route: '/v1/x', status: 499, seconds: 2, ...NOTHING_MORE, atDoor: false },
-  { slot: slotName('a'), route: '/v1/x', status: 503, seconds: 1, ...NOTHING_MORE, parkedSeconds: 0, atDoor: false },
+  { slot: slotName('b'), route: '/v1/x', requestId: 'r2', status: 499, seconds: 2, ...NOTHING_MORE, atDoor: false },
+  { slot: slotName('a'), route: '/v1/x', status: 503, code: 'slot.loading', seconds: 1, ...NOTHING_MORE, parkedSeconds: 0, atDoor: false },
 ];
 
 test('requests arrive as they were sent', () => {

@@ -1,0 +1,63 @@
+/** Requests that this gateway has answered, as JSON of the API. Pure. */
+import type { z } from 'zod';
+import { RequestEntries } from '../../../schema/status/resource-answers.ts';
+import type { TimelineEntry } from '../../../schema/status/slot-status.ts';
+import type { SlotName } from '../../../schema/words/names.ts';
+import type { Immutable } from '../../server/answer.ts';
+import type { RecordedRequest } from '../request-record.ts';
+import { explainSlow } from './explain-slow.ts';
+import { answerOf } from './slot-view.ts';
+
+export interface RequestFilter {
+  readonly limit: number;
+  readonly slot?: SlotName | undefined;
+  readonly caller?: string | undefined;
+  /** With both, requests that have failed or were slow. */
+  readonly failed: boolean;
+  readonly slow: boolean;
+  /** Only those with a higher number. */
+  readonly after?: number | undefined;
+}
+
+/** `all`: the newest first. `entries`: of all slots, oldest first. */
+export function viewRequests(
+  all: readonly RecordedRequest[],
+  entries: readonly TimelineEntry[],
+  { limit, slot, caller, failed, slow, after = 0 }: RequestFilter,
+): Immutable<z.output<typeof RequestEntries>> {
+  const last = all[0]?.number ?? 0;
+  // A number that was never used comes from another gateway, so everything is new.
+  const least = after > last ? 0 : after;
+  const isShown = ({ finished, number, because }: RecordedRequest): boolean =>
+    number > least &&
+    (slot === undefined || finished.slot === slot) &&
+    (caller === undefined || finished.caller === caller) &&
+    ((!failed && !slow) || (failed && because === 'failed') || (slow && because === 'slow'));
+  const shown = all.filter(isShown).slice(0, limit);
+  const ofSlot = Map.groupBy(entries, (entry) => entry.slot);
+  const requestsOf = Map.groupBy(all, ({ finished }) => finished.slot);
+  const view = (request: RecordedRequest) => {
+    const { slot: name } = request.finished;
+    const facts = { entries: (name && ofSlot.get(name)) ?? [], others: requestsOf.get(name) ?? [] };
+    return viewRequest(request, explainSlow(request, facts));
+  };
+  return { requests: shown.map(view), last };
+}
+
+function viewRequest({ finished, at, ...rest }: RecordedRequest, why: ReturnType<typeof explainSlow>) {
+  const { requestId: id, ttftSeconds: firstSeconds, tokens, seconds, parkedSeconds = 0 } = finished;
+  const { input, output, cached }: { input?: number; output?: number; cached?: number | undefined } = tokens ?? {};
+  const outputSeconds = seconds - (firstSeconds ?? parkedSeconds);
+  return answerOf(RequestEntries.shape.requests.element, {
+    ...finished,
+    ...rest,
+    id,
+    at: new Date(at).toISOString(),
+    firstSeconds,
+    inputTokens: input,
+    outputTokens: output,
+    cachedTokens: cached,
+    tokensPerSecond: output === undefined || outputSeconds <= 0 ? undefined : output / outputSeconds,
+    why,
+  });
+}

@@ -1,0 +1,37 @@
+/** What this gateway remembers: the requests that it has answered. */
+import { z } from 'zod';
+import { RequestEntries } from '../../schema/status/resource-answers.ts';
+import { SlotName } from '../../schema/words/names.ts';
+import { json } from '../server/answer.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
+import { viewRequests } from './decide/request-view.ts';
+import type { ManageDeps } from './manage-deps.ts';
+import { MOST_RECENT, MOST_TROUBLED } from './request-record.ts';
+
+const MOST_REQUESTS = MOST_RECENT + MOST_TROUBLED;
+const Switch = z.enum(['0', '1', 'true', 'false']).default('0');
+const isOn = (text: z.output<typeof Switch>): boolean => text === '1' || text === 'true';
+
+const RequestsQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MOST_REQUESTS).default(100).describe('Number of requests at most'),
+  slot: SlotName.optional().describe('Only requests that this slot answered'),
+  caller: z.string().max(300).optional().describe('Only requests of this caller, such as "token:1a2b3c4d"'),
+  failed: Switch.describe('1: only requests that have failed'),
+  slow: Switch.describe('1: only requests that were slow; with "failed=1", those that have failed or were slow'),
+  after: z.coerce.number().int().min(0).optional().describe('Only requests that ended since the answer with this "last"'),
+});
+
+export function createRecordRoutes({ manage, requests }: ManageDeps): readonly DocumentedRoute[] {
+  return [
+    defineRoute('GET', '/api/requests', 'all', {
+      tag: 'inventory',
+      summary: `The last ${MOST_RECENT} inference requests of this gateway, and the last ${MOST_TROUBLED} that have failed or were slow; not what they contained`,
+      input: z.object({ query: RequestsQuery }),
+      answers: { 200: json('Requests that have ended, the newest first', RequestEntries) },
+      handler({ query: { failed, slow, ...filter } }) {
+        const { entries } = manage.events.since(0);
+        return { status: 200, body: viewRequests(requests.list(), entries, { ...filter, failed: isOn(failed), slow: isOn(slow) }) };
+      },
+    }),
+  ];
+}
