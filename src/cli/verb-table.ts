@@ -222,6 +222,18 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     ],
     examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
     load: async () => (await import('./verbs/usage.ts')).runUsage,
+  verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
+    options: [
+      option('--slot <name>', 'Only requests that this slot answered', { suggestions: 'slots' }),
+      option('--caller <key>', 'Only requests of this caller, such as token:1a2b3c4d or user:anna@example.com'),
+      option('--failed', 'Only requests that have failed'),
+      option('--slow', 'Only requests that were slow; with --failed, those that have failed or were slow'),
+      option('--limit <count>', 'Number of newest requests', { default: '50' }),
+      option('-f, --follow', 'After the list, print each request when it has ended'),
+      shared.OUTPUT_OR_NAME,
+    ],
+    examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow'],
+    load: async () => (await import('./verbs/records.ts')).runRequests,
   }),
   verb('logs', 'Print the logs of a slot; short for "slot logs"', {
     arguments: [shared.SLOT],

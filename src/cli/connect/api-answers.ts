@@ -8,7 +8,7 @@ import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Cluster, ProfileDetail, Profiles, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import { Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -36,6 +36,7 @@ export const ANSWERS = {
   providers: z.object({ providers: z.array(Provider) }),
   pullStarted: api.PullRequested.pick({ accepted: true }).partial(),
   pulls: z.object({ pulls: z.array(api.Pulls.shape.pulls.element.partial({ failed: true, message: true })) }),
+  requests: RequestEntries,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
   status: z.object({ version: z.string(), slots: z.array(SlotLine) }),

@@ -13,7 +13,7 @@ const ended = (facts: Partial<FinishedRequest>, at = END / 1000): EndedRequest =
 });
 const moved = (seconds: number, to: SlowFacts['entries'][number]['to'], cause = ''): SlowFacts['entries'][number] => ({
   at: seconds * 1000,
-  to,
+  ...(to === undefined ? {} : { to }),
   cause,
 });
 const TOKENS = { input: 100, output: 200 };
