@@ -222,6 +222,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     ],
     examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
     load: async () => (await import('./verbs/usage.ts')).runUsage,
+  }),
   verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
     options: [
       option('--slot <name>', 'Only requests that this slot answered', { suggestions: 'slots' }),
@@ -234,6 +235,16 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     ],
     examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow'],
     load: async () => (await import('./verbs/records.ts')).runRequests,
+  }),
+  verb('audit', 'Show who changed what through the API', {
+    options: [
+      option('--since <when>', 'Only changes from then on: a duration such as "7d", or a time (default: all)'),
+      option('--by <who>', 'Only changes by this name, or by this caller, such as token:1a2b3c4d'),
+      option('--limit <count>', 'Number of newest changes', { default: '100' }),
+      shared.OUTPUT,
+    ],
+    examples: ['svcctl audit --since 7d', 'svcctl audit --by laptop -o json'],
+    load: async () => (await import('./verbs/records.ts')).runAudit,
   }),
   verb('logs', 'Print the logs of a slot; short for "slot logs"', {
     arguments: [shared.SLOT],

@@ -2,24 +2,22 @@
  * The timeline of each slot, as lines of JSON in `<state>/timelines/<slot>.jsonl`, with older entries in
  * `<slot>.jsonl.1`.
  */
-import type { FileHandle } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { SlotName } from '../schema/words/names.ts';
 import { SLOT_STATES, TIMELINE_KINDS, type TimelineEntry } from '../schema/status/slot-status.ts';
-import { parseJson } from '../platform/decide/parse-json.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { SourceLog } from '../platform/log.ts';
 import { createRingBuffer } from '../platform/ring-buffer.ts';
 import { inTurns } from '../platform/semaphore.ts';
-import { LARGE_TEXT_BYTES, readIfSuitable, refusalOf, SYSTEM_DISK, UnsuitableFile, type Disk } from './regular-file.ts';
-import { ifThere, listDirectory, makeSubdirectory, writeFileAtomically } from './write-file.ts';
+import { appendJsonLines, readJsonLines } from './json-lines.ts';
+import { SYSTEM_DISK, type Disk } from './regular-file.ts';
+import { ifThere, listDirectory } from './write-file.ts';
 import type { Report } from '../reconciler/ports.ts';
 
 /** Some ten thousand entries: months of a healthy slot, an hour of a crash loop. One older file is kept. */
 export const TIMELINE_BYTES = 1024 * 1024;
 const FILE_MODE = 0o640;
-const NEWLINE = 0x0a;
 
 const Line = z.object({
   seq: z.int().min(1),
@@ -36,33 +34,12 @@ export const timelinePath = (directory: string, slot: SlotName): string => join(
 
 /** All or nothing: a retry must not repeat entries. Throws the system's error. */
 export async function appendTimeline(path: string, entries: readonly TimelineEntry[], disk: Disk = SYSTEM_DISK): Promise<void> {
-  await makeSubdirectory(dirname(path), undefined, disk);
-  const handle = await disk.open(path, 'a+', FILE_MODE);
-  try {
-    const facts = await handle.stat();
-    const refusal = refusalOf(facts, LARGE_TEXT_BYTES, `"${path}"`);
-    if (refusal !== undefined) throw new UnsuitableFile(refusal);
-    const { size } = facts;
-    // A crash may have left an incomplete line, which the next entry must not continue.
-    const start = (await isAtLineStart(handle, size)) ? '' : '\n';
-    const text = start + entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-    if (size === 0 || size + Buffer.byteLength(text) <= TIMELINE_BYTES)
-      return await handle.appendFile(text).catch(async (error: unknown) => {
-        await handle.truncate(size).catch(() => undefined);
-        throw error;
-      });
-    await disk.rename(path, `${path}.1`);
-    await writeFileAtomically(path, text, { mode: FILE_MODE, directory: 'existing', disk });
-  } finally {
-    await handle.close();
-  }
+  await appendJsonLines(path, entries, { mostBytes: TIMELINE_BYTES, mode: FILE_MODE, disk });
 }
 
 /** Oldest first. Throws the system's error. */
 async function readTimeline(directory: string, slot: SlotName, disk?: Disk): Promise<readonly TimelineEntry[]> {
-  const path = timelinePath(directory, slot);
-  const read = async (file: string): Promise<string> => await readIfSuitable(file, { mostBytes: LARGE_TEXT_BYTES, disk });
-  return (await Promise.all([`${path}.1`, path].map(read))).flatMap(parseTimeline);
+  return await readJsonLines(timelinePath(directory, slot), Line, disk);
 }
 
 /** Includes deleted slots. Throws the system's error. */
@@ -87,17 +64,6 @@ export async function removeOldTimelines(directory: string, isPresent: (slot: Sl
   const old = (await Promise.all(dated)).toSorted((a, b) => b.at - a.at).slice(KEPT_OF_DELETED);
   for (const { slot, at } of old)
     for (const file of Number.isFinite(at) ? filesOf(slot) : []) await disk.rm(file, { force: true }).catch(() => undefined);
-}
-
-/** Skips lines that a crash damaged. */
-function parseTimeline(text: string): readonly TimelineEntry[] {
-  return text.split('\n').flatMap((line) => Line.safeParse(parseJson(line)).data ?? []);
-}
-
-async function isAtLineStart(handle: FileHandle, size: number): Promise<boolean> {
-  if (size === 0) return true;
-  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1);
-  return buffer[0] === NEWLINE;
 }
 
 /** A client that missed more entries fetches the state again. */

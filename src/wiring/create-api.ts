@@ -34,6 +34,7 @@ import type { Authorize } from '../auth/check-token.ts';
 import { ALLOWED } from '../auth/decide/decide-access.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
+import { createChangeRecord, type ChangeRecord } from '../files/change-files.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
@@ -58,7 +59,8 @@ interface ApiParts {
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
   const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap, loop } = controller;
-  const audit = createAuditTrail({ log, note: loop.note });
+  const changes = openChanges(options, world);
+  const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
   const manage = createManage(options, { world, controller }, audit);
   const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
@@ -86,6 +88,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     requests,
     usage,
+    changes,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
     settings,
@@ -233,6 +236,12 @@ export function openImageCache(settings: Settings, wallNow: () => number, stoppi
     (access, request) =>
       links?.isValid(request.url) === true ? ALLOWED : authorize(access, request);
   return { keep, source: cache, admit };
+}
+
+/** In memory in a cluster, where no directory outlives a replica. */
+function openChanges({ settings, log }: ServiceOptions, { runtime }: World): ChangeRecord {
+  const isCluster = runtime.traits.network === 'pods';
+  return createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

@@ -101,6 +101,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /api/apply': ADMIN,
   'POST /api/models/:id/pull': ADMIN,
   'DELETE /api/models/:id': ADMIN,
+  'GET /api/audit': ADMIN,
   'GET /api/auth/tokens': ADMIN,
   'POST /api/auth/tokens': ADMIN,
   'PATCH /api/auth/tokens/:id': ADMIN,

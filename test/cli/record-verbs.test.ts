@@ -1,4 +1,4 @@
-/** `svcctl requests` against a real gateway. */
+/** `svcctl requests` and `svcctl audit` against a real gateway. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startWorld, type World } from '../api/manage/world.ts';
 import { boardView } from '../gateway/support/board-fixture.ts';
@@ -70,5 +70,40 @@ describe('svcctl requests', () => {
     await Promise.all(sent);
     const ids = out.split('\n').flatMap((line) => / (ID|one|two|three|four) /.exec(line)?.[1] ?? []);
     expect(ids).toEqual(['ID', 'one', 'two', 'three', 'four']);
+  });
+});
+
+describe('svcctl audit', () => {
+  const change = (at: string, who: string, message: string): void =>
+    world.changes.add({ at, who, caller: `user:${who}`, scope: 'admin', address: '10.0.0.7', request_id: 'r1', slot: null, message });
+
+  test('says that there were no changes', async () => {
+    expect(await run('audit')).toEqual({ code: 0, out: '', err: 'No such changes\n' });
+  });
+
+  test('lists who changed what, the newest at the end, since a time and by somebody', async () => {
+    const [old, late] = [new Date(Date.now() - 10 * 86_400_000).toISOString(), new Date().toISOString()];
+    change(old, 'anna', 'deleted the slot "old"');
+    change(late, 'ben', 'created the slot "new"');
+    const did = async (...args: readonly string[]) => [...(await run('audit', ...args)).out.matchAll(/(?:deleted|created) .*/g)].flat();
+    expect((await run('audit', '-o', 'wide')).out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['WHEN', 'WHO', 'CALLER', 'ADDRESS', 'REQUEST', 'DID'],
+      [old, 'anna', 'user:anna', '10.0.0.7', 'r1', 'deleted the slot "old"'],
+      [late, 'ben', 'user:ben', '10.0.0.7', 'r1', 'created the slot "new"'],
+      [''],
+    ]);
+    expect(await did('--since', '7d')).toEqual(['created the slot "new"']);
+    expect(await did('--since', old)).toHaveLength(2);
+    expect(await did('--by', 'anna')).toEqual(['deleted the slot "old"']);
+    expect(await did('--by', 'user:ben')).toEqual(['created the slot "new"']);
+    expect(await did('--limit', '1')).toEqual(['created the slot "new"']);
+    expect(JSON.parse((await run('audit', '-o', 'json', '--by', 'ben')).out)).toMatchObject({ changes: [{ who: 'ben' }] });
+  });
+
+  test.each([
+    ['--since', 'yesterday'],
+    ['--limit', '1001'],
+  ])('refuses %s %s', async (flag, value) => {
+    expect(await run('audit', flag, value)).toMatchObject({ code: 64 });
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Records who changes what through the API: a line in the log, and an entry in the timeline of the slot. The server
- * runs each handler with `actAs`, so the wrapped editor and stores know the caller and no route can forget it. Secrets
+ * Records who changes what through the API: a line in the log, an entry in the timeline of the slot, and one in the list
+ * of changes. The server runs each handler with `actAs`, so the wrapped editor and stores know the caller and no route can forget it. Secrets
  * are never recorded.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -11,6 +11,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ProfileStore } from '../../schema/slot/profile-store.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
+import type { Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
 import { changesText, listChanges } from './decide/unsafe-edits.ts';
 
@@ -31,10 +32,13 @@ type Facts = Readonly<Record<string, unknown>> & { readonly slot?: SlotName };
 
 export interface AuditDeps {
   readonly log: Pick<Log, 'info'>;
+  readonly keep: (change: Change) => void;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 
-export function createAuditTrail({ log, note }: AuditDeps) {
+export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
   const requests = new AsyncLocalStorage<AuditedRequest>();
   const actAs: ActAs = (request, work) => requests.run(request, work);
 
@@ -44,7 +48,11 @@ export function createAuditTrail({ log, note }: AuditDeps) {
     const who = request?.caller?.identity ?? 'anyone';
     const message = `"${who}" ${did}`;
     const requestId = request?.id ?? '';
-    log.info({ audit: true, who, scope: request?.caller?.scope, address: request?.socket.remoteAddress, requestId, ...facts }, message);
+    const { key: caller = null, scope = null } = request?.caller ?? {};
+    const address = request?.socket.remoteAddress ?? null;
+    log.info({ audit: true, who, scope, address, requestId, ...facts }, message);
+    const at = new Date(wallNow()).toISOString();
+    keep({ at, who, caller, scope, address, request_id: requestId, slot: facts.slot ?? null, message: did });
     if (facts.slot !== undefined) note(facts.slot, { kind: 'edit', message, cause: `request ${requestId}` });
   }
 
@@ -60,6 +68,15 @@ export function createAuditTrail({ log, note }: AuditDeps) {
           record(`created the token "${id}" for "${label}" with the scope "${scope}"`, { token: id, label, tokenScope: scope });
         }
         return created;
+      },
+      async edit(id, edit) {
+        const edited = await manager.edit(id, edit);
+        if (edited.ok && edited.value !== undefined) {
+          const { label, scope, expiresAt, limits } = edited.value;
+          const now = { label, expiresAt: expiresAt ?? null, limits };
+          record(`edited the token "${id}", which is now ${JSON.stringify(now)}`, { token: id, tokenScope: scope, ...now });
+        }
+        return edited;
       },
       async revoke(id) {
         const before = manager.list().find((token) => token.id === id);

@@ -1,6 +1,6 @@
-/** What this gateway remembers: the requests that it has answered. */
+/** What this gateway remembers: the requests that it has answered, and who changed what. */
 import { z } from 'zod';
-import { RequestEntries } from '../../schema/status/resource-answers.ts';
+import { Changes, RequestEntries } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
@@ -21,7 +21,13 @@ const RequestsQuery = z.strictObject({
   after: z.coerce.number().int().min(0).optional().describe('Only requests that ended since the answer with this "last"'),
 });
 
-export function createRecordRoutes({ manage, requests }: ManageDeps): readonly DocumentedRoute[] {
+const ChangesQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(1000).default(100).describe('Number of changes at most'),
+  since: z.iso.datetime({ offset: true }).optional().describe('Only changes from then on'),
+  by: z.string().max(300).optional().describe('Only changes by this name, or by this caller, such as "token:1a2b3c4d"'),
+});
+
+export function createRecordRoutes({ manage, requests, changes }: ManageDeps): readonly DocumentedRoute[] {
   return [
     defineRoute('GET', '/api/requests', 'all', {
       tag: 'inventory',
@@ -31,6 +37,19 @@ export function createRecordRoutes({ manage, requests }: ManageDeps): readonly D
       handler({ query: { failed, slow, ...filter } }) {
         const { entries } = manage.events.since(0);
         return { status: 200, body: viewRequests(requests.list(), entries, { ...filter, failed: isOn(failed), slow: isOn(slow) }) };
+      },
+    }),
+    defineRoute('GET', '/api/audit', 'admin', {
+      tag: 'inventory',
+      summary: 'Who changed what through this API: the last 1000 changes, in a cluster those that this replica has made since it started',
+      input: z.object({ query: ChangesQuery }),
+      answers: { 200: json('Changes, the newest first', Changes) },
+      async handler({ query: { limit, since = '', by } }) {
+        const from = since === '' ? Number.NEGATIVE_INFINITY : Date.parse(since);
+        const found = (await changes.list()).filter(
+          ({ at, who, caller }) => Date.parse(at) >= from && (by === undefined || who === by || caller === by),
+        );
+        return { status: 200, body: { changes: found.slice(-limit).toReversed() } };
       },
     }),
   ];

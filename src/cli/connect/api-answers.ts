@@ -8,7 +8,7 @@ import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import { Changes, Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -20,6 +20,7 @@ const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ avai
 export const ANSWERS = {
   anything: z.unknown(),
   applied: api.Applied,
+  changes: Changes,
   cluster: Cluster.pick({ pods: true }),
   createdToken: Created.omit({ warning: true }),
   token: TokenFacts,

@@ -1,8 +1,9 @@
-/** `svcctl requests`: what the service remembers of requests. */
+/** `svcctl requests` and `svcctl audit`: what the service remembers of requests and of changes. */
 import { sleep } from '../../platform/clock.ts';
 import type { Answer } from '../connect/api-answers.ts';
 import { usageFailure } from '../output/exit-codes.ts';
-import { cellText, rowsText, tableOf, toRows, type Column, type OutputOptions } from '../output/output.ts';
+import { isDuration, parseDurationMs } from '../../schema/words/quantities.ts';
+import { cellText, listText, rowsText, tableOf, toRows, type Column, type OutputOptions } from '../output/output.ts';
 import type { Cli } from '../verb.ts';
 
 interface RequestsOptions extends OutputOptions {
@@ -46,6 +47,38 @@ export async function runRequests(cli: Cli, options: RequestsOptions): Promise<v
     await sleep(Math.max(FOLLOW_MS, client.pollMs));
     ({ requests, last } = await read({ after: String(last), limit: '1000' }));
   }
+}
+
+interface AuditOptions extends OutputOptions {
+  readonly since?: string;
+  readonly by?: string;
+  readonly limit: string;
+}
+
+/** Prints the oldest first. */
+export async function runAudit(cli: Cli, { since, by, limit, ...options }: AuditOptions): Promise<void> {
+  const { terminal } = cli;
+  if (!/^(?:[1-9][0-9]{0,2}|1000)$/.test(limit)) throw usageFailure(`Invalid --limit "${limit}": use a number from 1 to 1000`);
+  const from = since === undefined ? {} : { since: beginOf(since, cli.now()) };
+  const query = new URLSearchParams({ limit, ...from, ...(by === undefined ? {} : { by }) }).toString();
+  const { changes } = await (await cli.connect(options)).request('GET', `/api/audit?${query}`, 'changes');
+  const columns: readonly Column<Answer<'changes'>['changes'][number]>[] = [
+    { title: 'WHEN', cell: ({ at }) => cellText(at) },
+    { title: 'WHO', cell: ({ who }) => cellText(who) },
+    { title: 'CALLER', cell: ({ caller }) => cellText(caller) },
+    { title: 'ADDRESS', wide: true, cell: ({ address }) => cellText(address) },
+    { title: 'REQUEST', wide: true, cell: ({ request_id: id }) => cellText(id) },
+    { title: 'DID', cell: ({ message }) => cellText(message) },
+  ];
+  await terminal.write(await listText(terminal, options.output, { key: 'changes', items: changes.toReversed(), columns }));
+  if (changes.length === 0 && (options.output === 'table' || options.output === 'wide')) terminal.note('No such changes');
+}
+
+/** A duration before now, or a time. */
+function beginOf(text: string, now: number): string {
+  const begin = isDuration(text) ? now - parseDurationMs(text) : Date.parse(text);
+  if (begin >= 0) return new Date(begin).toISOString();
+  throw usageFailure(`Invalid time "${text}"`, 'Write a duration such as "7d", or a time such as "2027-01-31T12:00:00Z"');
 }
 
 const secondsCell = (seconds: number | null | undefined): string => (seconds === null || seconds === undefined ? '-' : seconds.toFixed(2));

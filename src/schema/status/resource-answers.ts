@@ -79,6 +79,21 @@ export const RequestEntries = z.object({
   last: Count.describe('For "after": the number of the newest request, also of one that the filters leave out'),
 });
 
+/** A line of the file, too. */
+export const Change = z.object({
+  at: z.iso.datetime(),
+  who: z.string().describe('The label of the token, or the name that a proxy forwards; "anyone" without authentication'),
+  caller: z.string().nullable().describe('As in "/api/requests"; null without authentication'),
+  scope: z.string().nullable(),
+  address: z.string().nullable(),
+  request_id: z.string(),
+  slot: SlotName.nullable().describe('The slot that was changed; null for other changes'),
+  message: z.string().describe('What was done, behind the name of who did it'),
+});
+export type Change = Readonly<z.output<typeof Change>>;
+
+export const Changes = z.object({ changes: z.array(Change).describe('The newest first') });
+
 const Pod = z.object({
   name: z.string(),
   slot: SlotName.nullable(),

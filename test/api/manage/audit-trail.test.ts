@@ -9,6 +9,7 @@ const PRIMARY = SlotName.parse('primary');
 const REQUEST = { id: 'r1', caller: { key: 'caller', identity: 'anna', scope: 'admin' }, socket: { remoteAddress: '10.0.0.7' } } as const;
 let lines: { readonly fields: unknown; readonly message: string }[];
 let entries: unknown[];
+let changes: unknown[];
 let trail: ReturnType<typeof createAuditTrail>;
 let texts: Map<SlotName, string>;
 let slots: ReturnType<typeof createInMemorySlots>;
@@ -16,8 +17,11 @@ let slots: ReturnType<typeof createInMemorySlots>;
 beforeEach(() => {
   lines = [];
   entries = [];
+  changes = [];
   trail = createAuditTrail({
     log: { info: (fields, message) => void lines.push({ fields, message }) },
+    keep: (change) => void changes.push(change),
+    wallNow: () => 1000,
     note: (slot, entry) => void entries.push({ slot, ...entry }),
   });
   slots = createInMemorySlots(() => undefined);
@@ -47,7 +51,18 @@ describe('the audit trail', () => {
       slot: 'primary',
     });
     expect(entries).toEqual(messages().map((message) => ({ slot: 'primary', kind: 'edit', message, cause: 'request r1' })));
-    expect(JSON.stringify([lines, entries])).not.toContain('hunter2');
+    expect(changes[1]).toEqual({
+      at: '1970-01-01T00:00:01.000Z',
+      who: 'anna',
+      caller: 'caller',
+      scope: 'admin',
+      address: '10.0.0.7',
+      request_id: 'r1',
+      slot: 'primary',
+      message: 'edited the slot "primary": changed model.default from "a" to "b", set env.TOKEN to "(hidden)"',
+    });
+    expect(changes).toHaveLength(3);
+    expect(JSON.stringify([lines, entries, changes])).not.toContain('hunter2');
   });
 
   test('has no line for what changes nothing: reads, trials, refusals, the same again', async () => {
@@ -112,6 +127,8 @@ describe('the audit trail', () => {
     const models = trail.models({ pullModel: async () => ok(undefined), removeModel: async () => ok('removed') });
     const created = await trail.actAs(REQUEST, async () => await tokens.create({ label: 'ci', scope: 'v1-only' }));
     const { id, token } = Object(Object(created).value);
+    await trail.actAs(REQUEST, async () => await tokens.edit(id, { label: 'build', limits: { requests_per_minute: 5 } }));
+    await trail.actAs(REQUEST, async () => await tokens.edit('00000000', { label: 'none' }));
     await trail.actAs({ ...REQUEST, caller: undefined }, async () => {
       await tokens.revoke(id);
       await tokens.revoke(id);
@@ -120,11 +137,13 @@ describe('the audit trail', () => {
     });
     expect(messages()).toEqual([
       `"anna" created the token "${id}" for "ci" with the scope "v1-only"`,
-      `"anyone" revoked the token "${id}" of "ci" with the scope "v1-only"`,
+      `"anna" edited the token "${id}", which is now {"label":"build","expiresAt":null,"limits":{"requests_per_minute":5}}`,
+      `"anyone" revoked the token "${id}" of "build" with the scope "v1-only"`,
       '"anyone" asked for the model "demo-fox"',
       '"anyone" removed the model "demo-fox"',
     ]);
-    expect(JSON.stringify(lines)).not.toContain(String(token).slice(13));
+    expect(changes[2]).toMatchObject({ who: 'anyone', caller: null, scope: null, slot: null });
+    expect(JSON.stringify([lines, changes])).not.toContain(String(token).slice(13));
   });
 
   test('keeps callers apart whose requests run at the same time', async () => {

@@ -12,6 +12,7 @@ import type { PullListing } from '../../../src/api/ports.ts';
 import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
 import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
+import { createChangeRecord, type ChangeRecord } from '../../../src/files/change-files.ts';
 import { createGuardedEditor } from '../../../src/api/manage/edit-outcome.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
 import { createOllamaRoutes } from '../../../src/api/v1/ollama-routes.ts';
@@ -55,6 +56,7 @@ export interface World {
   /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
+  readonly changes: ChangeRecord;
   pulls: readonly PullListing[];
   /** Undefined: voices cannot be stored. */
   voices: VoiceStore | undefined;
@@ -90,6 +92,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   if (!parsed.ok) throw new Error(parsed.problems.join());
   const board = createBoard();
   const feed = createInMemoryFeed(options.keptEntries ?? 1000);
+  const changes = createChangeRecord(undefined, { info: () => undefined, warn: () => undefined });
   const generations = new Map<SlotName, { text: string; generation: number; readyAt: number }>();
   const traffic = new Map<string, SlotTraffic>();
   const logs = new Map<string, readonly string[]>();
@@ -144,6 +147,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const deps: ManageDeps = {
     requests,
     usage,
+    changes,
     images: IN_MEMORY_IMAGES,
     manage: {
       version: '1.2.3',
@@ -267,6 +271,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     metrics,
     routes,
     logs,
+    changes,
     traffic,
     parked: () => traffics.ofSlot(SlotName.parse('primary')).parked,
     openLogs: () => openLogs,

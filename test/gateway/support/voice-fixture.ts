@@ -58,7 +58,12 @@ export async function startVoices(): Promise<VoiceFixture> {
   const audited: string[] = [];
 
   async function start({ broken = {}, ...options }: RestartOptions = {}): Promise<GatewayFixture> {
-    const trail = createAuditTrail({ log: { info: (_fields, message) => void audited.push(message) }, note: () => undefined });
+    const trail = createAuditTrail({
+      log: { info: (_fields, message) => void audited.push(message) },
+      note: () => undefined,
+      keep: () => undefined,
+      wallNow: () => 0,
+    });
     return await startGateway({
       voices: trail.voices({ ...files.open(), ...broken }),
       actAs: trail.actAs,
