@@ -6,6 +6,7 @@ export const ACTIVITY_NAMES: Readonly<Record<ActivityPart, string>> = {
   timeline: 'Timeline',
   drift: 'Drift',
   requests: 'Slow or failed requests',
+  changes: 'Changes',
   logs: 'Logs',
 };
 
@@ -28,6 +29,12 @@ export const A = {
   noDrift: 'No drift detected. Changes made to workloads from outside appear here, with their repairs.',
   noRequests: 'No slow or failed requests since this gateway started',
   requestsWhy: 'The last 200 since this gateway started. Slow: more than 10 s to the first byte of a stream, or 60 s without streaming.',
+  noChanges: 'No changes through this API yet',
+  changesWhy: 'The last 100 changes through the API. Edits of slot files by hand are in the timeline, without a name.',
+  who: 'Who',
+  did: 'What',
+  caller: 'Caller',
+  cause: 'Mostly because of',
   time: 'Time',
   slot: 'Slot',
   request: 'Request',

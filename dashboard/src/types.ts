@@ -3,7 +3,11 @@ import type { z } from 'zod';
 import type { Scope } from '../../src/schema/words/access.ts';
 import type { CallerLimits } from '../../src/schema/words/caller-limits.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
-import type { Cluster as ClusterSchema, RequestEntries as RequestEntriesSchema } from '../../src/schema/status/resource-answers.ts';
+import type {
+  Changes as ChangesSchema,
+  Cluster as ClusterSchema,
+  RequestEntries as RequestEntriesSchema,
+} from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
@@ -27,6 +31,7 @@ export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
+export type Changes = z.output<typeof ChangesSchema>;
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

@@ -147,6 +147,7 @@ describeWithBrowser('the dashboard', () => {
     'activity',
     'activity/drift',
     'activity/requests',
+    'activity/changes',
     'activity/logs',
     'hardware',
     'settings',

@@ -161,6 +161,11 @@ describe('A service with authentication', () => {
         .split('\n')
         .find((text) => text.includes(JSON.stringify(sentence))) ?? '{}';
     expect(JSON.parse(line)).toMatchObject({ audit: true, who: 'anna', scope: 'admin', address: '127.0.0.1', slot: 'primary' });
+    const listed = await seenBy('/api/audit?by=anna', admin);
+    const id = admin.slice(4, 12);
+    expect(JSON.parse(listed)).toMatchObject({ changes: [{ who: 'anna', caller: `token:${id}`, slot: 'primary', request_id: 'edit-1' }] });
+    expect(listed).not.toContain('hunter2');
+    expect(await readFile(join(service.dir, 'state', 'audit', 'changes.jsonl'), 'utf8')).toContain('"request_id":"edit-1"');
     expect(service.output()).toContain('The tokens have changed: added');
     expect(service.output()).not.toContain('hunter2');
   }, 120_000);

@@ -1,4 +1,4 @@
-/** The Activity page: live events, drift, slow or failed requests, and logs. */
+/** The Activity page: live events, drift, slow or failed requests, who changed what, and logs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -12,7 +12,7 @@ import { TabbedPage } from '../parts/tabbed-page.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
-import type { RequestEntries, TimelineEntry } from '../types.ts';
+import type { Changes, RequestEntries, TimelineEntry } from '../types.ts';
 
 const MAX_SHOWN = 200;
 const REQUESTS_SECONDS = 5;
@@ -22,6 +22,7 @@ const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
   timeline: () => <Entries isShown={() => true} empty={A.empty} />,
   drift: () => <Entries isShown={({ kind }) => kind === 'drift'} empty={A.noDrift} />,
   requests: Requests,
+  changes: ChangeList,
   logs: Logs,
 };
 
@@ -62,7 +63,7 @@ function Requests(): JSX.Element {
         <table>
           <thead>
             <tr>
-              {[A.time, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending].map((name) => (
+              {[A.time, A.caller, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending, A.cause].map((name) => (
                 <th key={name} scope="col">
                   {name}
                 </th>
@@ -70,8 +71,8 @@ function Requests(): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            {requests.map((request, index) => (
-              <RequestRow key={`${request.at} ${index}`} request={request} />
+            {requests.map((request) => (
+              <RequestRow key={request.number} request={request} />
             ))}
           </tbody>
         </table>
@@ -82,10 +83,11 @@ function Requests(): JSX.Element {
 
 function RequestRow({ request }: { readonly request: RequestEntries['requests'][number] }): JSX.Element {
   const { now } = useApp();
-  const { at, slot, route, status, because, seconds, first_seconds: first, parked_seconds: parked } = request;
+  const { at, caller, slot, route, status, because, seconds, first_seconds: first, parked_seconds: parked, why } = request;
   return (
     <tr>
       <td>{formatTime(at, now.peek())}</td>
+      <td>{caller ?? T.none}</td>
       <td>{slot === null ? T.none : <a href={hashOf({ page: 'slots', slot, tab: 'logs' })}>{slot}</a>}</td>
       <td>
         <code>{route}</code>
@@ -97,7 +99,44 @@ function RequestRow({ request }: { readonly request: RequestEntries['requests'][
       <td>{formatSeconds(seconds)}</td>
       <td>{first === null ? T.none : formatSeconds(first)}</td>
       <td>{parked === null ? T.none : formatSeconds(parked)}</td>
+      <td title={why?.message}>{why?.cause ?? T.none}</td>
     </tr>
+  );
+}
+
+function ChangeList(): JSX.Element {
+  const { client, now } = useApp();
+  const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
+  const loaded = useLoaded((signal) => client.fetchJson<Changes>('/api/audit', { signal }), [round]);
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
+  const { changes } = loaded.value;
+  if (changes.length === 0) return <p class="panel empty">{A.noChanges}</p>;
+  return (
+    <section class="panel">
+      <p class="why">{A.changesWhy}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={ACTIVITY_NAMES.changes}>
+        <table>
+          <thead>
+            <tr>
+              {[A.time, A.who, A.did].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {changes.map(({ at, who, message, request_id: id }) => (
+              <tr key={`${at} ${id} ${message}`}>
+                <td>{formatTime(at, now.peek())}</td>
+                <td>{who}</td>
+                <td>{message}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 
