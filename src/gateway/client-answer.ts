@@ -1,10 +1,15 @@
-/** Sends the answer of one exchange: the upstream's bytes unchanged, or an error in the form that is still possible. */
+/**
+ * Sends the answer of one exchange: the upstream's bytes unchanged, or an error in the form that is still possible. A
+ * stream of events may have a head and comments before the answer. They are no part of it: the request can still be
+ * sent to another server, and `started` is false.
+ */
 import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schema/words/error-codes.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
 import { isUpstreamFailure } from './route/decide/fall-back.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
-import { errorEventOf, estimateUsage, translateStreamErrors, findUsage, type Usage } from './upstream/decide/judge-answer.ts';
+import { errorEventOf, translateStreamErrors } from './upstream/decide/judge-answer.ts';
+import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
 
 /** A complete body up to this size is sent in one write with its head, as a string of one character per byte. */
 const JOINED_BODY_BYTES = 64 * 1024;
@@ -14,56 +19,19 @@ const BATCH_BYTES = 16 * 1024;
 const DISCARDED_BYTES = 1024 * 1024;
 /** How long the rest of a larger one is read, so that the client can read the answer before the connection closes. */
 const LINGER_MS = 2000;
-/** The token counts are among the last bytes of an answer. */
-const TAIL_BYTES = 4096;
 const NEW_LINE = 0x0a;
-/** The first letter of `event: …`. */
-const LETTER_E = 0x65;
-/** Upstreams choose theirs freely. */
-const MOST_CODE_LENGTH = 64;
+const NO_STREAM = 'The model server sent no stream, although the request asks for one: send "stream": false';
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
 const NO_HEADERS: readonly string[] = [];
+/** Upstreams choose theirs freely. */
+const MOST_CODE_LENGTH = 64;
 
 interface AnswerRequest {
   readonly req: ClientRequest;
   readonly res: ClientResponse;
   readonly requestId: string;
   readonly dialect: Dialect;
-}
-
-interface BatchedWriter {
-  /** Writes what has been collected. Called once for each `add`. */
-  writeBatch(): void;
-}
-
-const BATCH_MS = 1;
-
-export type WriteBatcher = ReturnType<typeof createWriteBatcher>;
-
-/**
- * Joins writes that follow each other within a millisecond. The first piece after a pause is written at once; pieces
- * that follow it closely are collected and go out together, because with many fast streams one system call per piece is
- * most of what the gateway costs.
- */
-export function createWriteBatcher() {
-  let queued: BatchedWriter[] = [];
-  let timer: NodeJS.Timeout | undefined;
-
-  function writeAll(): void {
-    timer = undefined;
-    const due = queued;
-    queued = [];
-    for (const writer of due) writer.writeBatch();
-  }
-
-  return {
-    /** Calls `writeBatch` of the writer after about a millisecond. */
-    add(writer: BatchedWriter) {
-      queued.push(writer);
-      timer ??= setTimeout(writeAll, BATCH_MS);
-    },
-  };
 }
 
 export class ClientAnswer implements BatchedWriter {
@@ -80,6 +48,10 @@ export class ClientAnswer implements BatchedWriter {
   #stream = false;
   /** This class writes the chunk framing instead of Node. */
   #framed = false;
+  /** Head and comments went out before the answer. */
+  #isEarly = false;
+  /** The answer ended with an error, so the rest of the upstream's is left out. */
+  #isOver = false;
   readonly #batcher: WriteBatcher;
   #batch = '';
   #wroteAt = 0;
@@ -110,26 +82,32 @@ export class ClientAnswer implements BatchedWriter {
     return this.#stream;
   }
 
+  /**
+   * Sends a comment, the first one with the head of a stream of events. Only before `begin` or an error, to a client
+   * that expects a stream. Does nothing for HTTP/1.0, where the end of a body without a length cannot be told from a cut.
+   */
+  comment(text: string): void {
+    if (this.started || this.#res.destroyed || this.#req.httpVersionMinor !== 1) return;
+    if (!this.#isEarly) this.#beginEarly();
+    this.#res.write(frameOf(Buffer.from(`: ${text}\n\n`)), 'latin1');
+  }
+
   /** Sets status and headers. They are sent with the first bytes of the body. */
   begin(head: ResponseHead, processingMs: number): void {
     const { headers } = head;
     this.status = head.status;
-    this.#stream = head.contentType?.startsWith('text/event-stream') === true;
-    headers.push('x-request-id', this.#requestId, 'openai-processing-ms', String(Math.round(processingMs)));
+    const isStream = head.contentType?.startsWith('text/event-stream') === true;
+    if (this.#isEarly) return this.#beginLate(isStream);
+    this.#stream = isStream;
+    headers.push('openai-processing-ms', String(Math.round(processingMs)));
     for (const each of this.limitHeaders) headers.push(each);
     if (this.headers !== undefined) headers.push(...Object.entries(this.headers).flat());
-    if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
-    if (this.#stream) disableProxyBuffering(headers);
-    this.#framed = head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
-    if (this.#framed) headers.push('transfer-encoding', 'chunked');
-    this.#res.writeHead(head.status, headers);
-    // Node writes a chunk in four pieces, this class in one.
-    if (this.#framed) this.#res.chunkedEncoding = false;
+    this.#writeHead(head, head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1);
   }
 
   /** Returns false if the caller should wait for `onceDrained`. */
   write(piece: Buffer): boolean {
-    if (piece.length === 0) return true;
+    if (piece.length === 0 || this.#isOver) return true;
     const bytes = this.#inDialect(piece);
     if (this.#stream) this.#countLineEnds(bytes);
     const res = this.#res;
@@ -149,6 +127,7 @@ export class ClientAnswer implements BatchedWriter {
   }
 
   end(piece: Buffer): void {
+    if (this.#isOver) return;
     const res = this.#res;
     const bytes = this.#inDialect(piece);
     if (this.#framed) {
@@ -204,17 +183,51 @@ export class ClientAnswer implements BatchedWriter {
 
   /** Ends an answer that cannot be completed: a stream with an error event, any other body by a cut. */
   abort(code: ErrorCode, message: string): void {
-    const res = this.#res;
     this.code = code;
-    if (!this.#stream || res.destroyed) return void res.destroy();
-    const gap = '\n'.repeat(2 - this.#lineEnds);
-    res.once('finish', () => res.destroy());
+    if (!this.#stream || this.#res.destroyed) return this.destroy();
     const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
-    this.end(Buffer.from(`${gap}${errorEventOf(this.dialect, body)}`));
+    this.#endWith(JSON.stringify(body));
   }
 
   destroy(): void {
     this.#res.destroy();
+  }
+
+  #writeHead({ status, headers }: Pick<ResponseHead, 'status' | 'headers'>, framed: boolean): void {
+    headers.push('x-request-id', this.#requestId);
+    if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
+    if (this.#stream) disableProxyBuffering(headers);
+    if (framed) headers.push('transfer-encoding', 'chunked');
+    this.#res.writeHead(status, headers);
+    // Node writes a chunk in four pieces, this class in one.
+    if (framed) this.#res.chunkedEncoding = false;
+    this.#framed = framed;
+  }
+
+  #beginEarly(): void {
+    this.#isEarly = true;
+    this.#stream = true;
+    const known = Object.entries(this.headers ?? {}).filter(([name]) => !isOfSlot(name));
+    const headers = ['content-type', 'text/event-stream', 'cache-control', 'no-cache', ...this.limitHeaders, ...known.flat()];
+    this.#writeHead({ status: 200, headers }, true);
+  }
+
+  /** The client has a head. Where the request went is known only now, and only events can follow. */
+  #beginLate(isStream: boolean): void {
+    const lines = Object.entries(this.headers ?? {}).flatMap(([name, value]) => (isOfSlot(name) ? [`: ${name}: ${value}\n`] : []));
+    if (lines.length > 0) this.#res.write(frameOf(Buffer.from(`${lines.join('')}\n`)), 'latin1');
+    if (isStream) return;
+    this.status = ERROR_CODES['upstream.failed'].status;
+    this.abort('upstream.failed', NO_STREAM);
+    this.#isOver = true;
+  }
+
+  /** `body`: the error as JSON. */
+  #endWith(body: string): void {
+    const res = this.#res;
+    const gap = '\n'.repeat(2 - this.#lineEnds);
+    res.once('finish', () => res.destroy());
+    this.end(Buffer.from(`${gap}${errorEventOf(this.dialect, body)}`));
   }
 
   #writeFrame(frame: string): boolean {
@@ -237,6 +250,7 @@ export class ClientAnswer implements BatchedWriter {
 
   #error(answer: ErrorAnswer): void {
     this.status = answer.status;
+    if (this.#isEarly) return this.#endWith(answer.body);
     answerError(this.#req, this.#res, { ...answer, headers: { ...answer.headers, ...recordOf(this.limitHeaders), ...this.headers } });
   }
 
@@ -274,6 +288,9 @@ export function answerError(req: ClientRequest, res: ClientResponse, answer: Err
   req.resume();
 }
 
+/** Headers that say which slot answers. They change while a request waits. */
+const isOfSlot = (name: string): boolean => name.startsWith('x-svc-');
+
 /** The client waits for "100 Continue" before it sends its body, and did not get it. */
 const isWithheld = (req: ClientRequest): boolean => req.headers.expect !== undefined && !req.readableDidRead;
 
@@ -288,33 +305,3 @@ function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
   headers.push('x-accel-buffering', 'no');
 }
-
-/** The last pieces of an answer, which hold its token counts. */
-export class AnswerTail {
-  #last: Buffer | undefined;
-  #beforeLast: Buffer | undefined;
-  #begun: Usage | undefined;
-  #bytes = 0;
-
-  add(bytes: Buffer): void {
-    if (bytes.length === 0) return;
-    // Only streams of named events count the prompt at their beginning.
-    if (this.#last === undefined && bytes[0] === LETTER_E) this.#begun = findUsage(bytes.toString('latin1', 0, TAIL_BYTES));
-    this.#beforeLast = this.#last;
-    this.#last = bytes;
-    this.#bytes += bytes.length;
-  }
-
-  /** Counts from the last piece, or from the one before if that is only `[DONE]`; else an estimate for a text stream. */
-  usage(isTextStream = false): Usage | undefined {
-    if (this.#last === undefined) return undefined;
-    const last = textOfEnd(this.#last);
-    const before = this.#beforeLast === undefined ? '' : textOfEnd(this.#beforeLast);
-    const counted = findUsage(last, this.#begun) ?? findUsage(before, this.#begun);
-    if (counted !== undefined || !isTextStream) return counted;
-    const estimated = estimateUsage(this.#bytes, before + last);
-    return estimated && { ...estimated, ...this.#begun, output: estimated.output };
-  }
-}
-
-const textOfEnd = (bytes: Buffer): string => bytes.toString('latin1', Math.max(0, bytes.length - TAIL_BYTES));

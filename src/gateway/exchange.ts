@@ -20,6 +20,7 @@ import type { Member } from '../platform/dense-set.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
+import { isPassedOn } from '../remote/decide/judge-remote.ts';
 import { presetOf } from '../schema/slot/presets.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { createAttempt } from './create-attempt.ts';
@@ -173,6 +174,12 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   get leavesQueueAfterMs(): number {
     return this.#journey?.leavesQueueAfterMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Not for another service: it may send the request elsewhere, and looks at the status for that. */
+  get commented(): ClientAnswer | undefined {
+    const { path, head } = this.#request;
+    return path.streams === true && this.#scan.isStreamed === true && !isPassedOn(head.forwarded) ? this.#answer : undefined;
   }
 
   /** Only before the first byte of an answer, and with a body that can be sent again. */

@@ -40,6 +40,8 @@ export interface RoutedSlot {
   /** Empty unless admission is `open`. */
   readonly targets: readonly Target[];
   readonly spec: SlotSpec;
+  /** Told to those who wait. Undefined in workers, unless requests wait; they know no progress. */
+  readonly status?: Pick<SlotStatus, 'state' | 'progress'>;
 }
 
 export interface BoardSlot extends RoutedSlot {

@@ -36,6 +36,8 @@ export interface BodyScan {
   readonly parts?: readonly BodyPart[];
   /** As far as the body was read. Default: nothing. */
   readonly media?: UsedMedia | undefined;
+  /** The client asks for a stream, as far as the body was read. Default: it does not. */
+  readonly isStreamed?: boolean;
   /** Length of embeddings that the request asks for. */
   readonly dimensions?: number | undefined;
   /** What identifies the conversation, the same in each of its turns, as far as the body was read. */

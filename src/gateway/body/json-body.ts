@@ -8,10 +8,10 @@ import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import { CONVERSATION_FIELDS, ConversationStart, isConversationTag, type ConversationTag } from './conversation-start.ts';
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 
-export type JsonTag = 'model' | 'dimensions' | 'image' | 'audio' | 'type' | 'other' | ConversationTag;
+export type JsonTag = 'model' | 'stream' | 'dimensions' | 'image' | 'audio' | 'type' | 'other' | ConversationTag;
 
 export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting' | 'media'> {
-  /** Default: only `model` and `dimensions`. */
+  /** Default: only fields of the top level. */
   readonly filter?: JsonFilter<JsonTag>;
   /** Returns the problem with a string of media. `from` and `to`: its offsets in the body, with the quotes. */
   readonly check?: (scanner: Pick<JsonScanner<JsonTag>, 'path' | 'raw'>, string: FoundString) => BodyProblem | undefined;
@@ -19,13 +19,14 @@ export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRoutin
   readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
-type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model' | ConversationTag>; from: number; to: number }>;
+type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model' | 'stream' | ConversationTag>; from: number; to: number }>;
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
 const PLAIN: JsonFilter<JsonTag> = {
   fields: jsonFields<JsonTag>({
     model: { tag: 'model' },
+    stream: { tag: 'stream' },
     dimensions: { tag: 'dimensions' },
     ...CONVERSATION_FIELDS,
   }),
@@ -50,6 +51,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   modelSeen = false;
   model: string | undefined = undefined;
   problem: BodyProblem | undefined = undefined;
+  isStreamed = false;
   dimensions: number | undefined = undefined;
   readonly isForm = false;
   readonly readsAll: boolean;
@@ -90,6 +92,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
       const bytes = to - from - 2;
       return this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
     }
+    if (tag === 'stream') return void (this.isStreamed = false);
     if (isConversationTag(tag)) return this.#start.note(tag, this.#scanner, to - from);
     const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);
@@ -97,6 +100,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
 
   onScalar(tag: JsonTag, raw: string): void {
     if (tag === 'model') this.#setModel(undefined, raw === 'null');
+    else if (tag === 'stream') this.isStreamed = raw === 'true';
     else if (tag === 'dimensions' && raw !== 'null') this.dimensions = Number(raw);
   }
 

@@ -19,6 +19,7 @@ import type { LostAttempt, RequestEvents } from '../request-events.ts';
 import type { FallbackCause } from '../route/decide/fall-back.ts';
 import { isSameTarget } from './hold.ts';
 import type { Ticket, Waiter } from './parking.ts';
+import { WaitProgress, type CommentedAnswer } from './wait-progress.ts';
 
 /** Deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;
@@ -34,6 +35,8 @@ type ParkedDeps = Pick<ExchangeDeps, 'board' | 'now' | 'settings' | 'traffic'>;
 interface ParkedEvents extends Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'> {
   /** Milliseconds in the queue of its slot after which the request may move to another one; `Infinity`: never. */
   readonly leavesQueueAfterMs: number;
+  /** Undefined while the client is not known to expect a stream. */
+  readonly commented: CommentedAnswer | undefined;
   /** Returns true if the request has moved to another slot, and has left the queue of this one. */
   fallBack(cause: FallbackCause): boolean;
 }
@@ -49,6 +52,7 @@ export class ParkedRequest implements Waiter {
   waitedMs: number | undefined;
   readonly #deps: ParkedDeps;
   readonly #events: ParkedEvents;
+  readonly #progress: WaitProgress;
   #since = 0;
   #ticket: Ticket | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -64,6 +68,7 @@ export class ParkedRequest implements Waiter {
   constructor(deps: ParkedDeps, events: ParkedEvents) {
     this.#deps = deps;
     this.#events = events;
+    this.#progress = new WaitProgress(deps, () => events.commented);
   }
 
   /** The targets on which attempts failed, the last one at the end. */
@@ -81,6 +86,7 @@ export class ParkedRequest implements Waiter {
     if (entered.kind === 'refuse') this.fail(entered.code, entered.message);
     else {
       this.#ticket = entered;
+      this.#progress.start(slot, entered);
       this.#watchLoading(this.#events.leavesQueueAfterMs);
     }
     return entered.kind === 'parked';
@@ -116,6 +122,7 @@ export class ParkedRequest implements Waiter {
     if (this.#ticket === undefined) return;
     this.#ticket.leave();
     this.#ticket = undefined;
+    this.#progress.stop();
     this.waitedMs = (this.waitedMs ?? 0) + this.#deps.now() - this.#since;
     clearTimeout(this.#timer);
     clearTimeout(this.#moveTimer);

@@ -17,6 +17,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { RequestEvents } from '../request-events.ts';
 import type { Refusal } from '../route/decide/route.ts';
+import type { QueuePlace } from './decide/wait-text.ts';
 
 /** Called while the board is published. `onRoutable`, for the first board, is for waiters without a slot. */
 export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
@@ -29,6 +30,8 @@ export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<
 export interface Ticket {
   readonly kind: 'parked';
   leave(): void;
+  /** Looks through the queue. Only before `leave`. */
+  place(): QueuePlace;
 }
 
 export type Parking = ReturnType<typeof createParking>;
@@ -109,7 +112,8 @@ export function createParking({ board, now, settings, onDemand }: ParkingDeps) {
         lastAskedAt.set(key, now());
         if (queue.size === 0) onDemand();
       };
-      return { kind: 'parked', leave };
+      const place = (): QueuePlace => ({ position: [...queue].indexOf(parked) + 1, waiting: queue.size });
+      return { kind: 'parked', leave, place };
     },
     /** Loads a slot that rests until a request asks for it: waits as a request does, without one. Returns at once. */
     ask(name: SlotName): void {

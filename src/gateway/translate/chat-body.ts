@@ -39,6 +39,7 @@ const ROLE: Filter = { tag: 'role' };
 const CHAT: Filter = {
   fields: jsonFields<JsonTag>({
     model: { tag: 'model' },
+    stream: { tag: 'stream' },
     ...CONVERSATION_FIELDS,
     messages: { items: { tag: 'message', fields: jsonFields({ role: ROLE, content: CONTENT }) } },
     input: {

@@ -1,6 +1,7 @@
 /** Both ends of a translation at the client: the request body that it reads, and the answer that it writes. */
 import type { AnswerHead, FormField, FormFile, TranslatableBody, TranslationEnd } from '../../providers/translation.ts';
-import { AnswerTail, type ClientAnswer } from '../client-answer.ts';
+import type { ClientAnswer } from '../client-answer.ts';
+import { AnswerTail } from '../upstream/answer-tail.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import { jsonExcess } from '../../schema/words/json-skipper.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';

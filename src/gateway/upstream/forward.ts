@@ -15,11 +15,11 @@
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientMistake } from '../../providers/provider.ts';
 import { judgeRefusal } from '../../remote/decide/judge-remote.ts';
-import { AnswerTail } from '../client-answer.ts';
 import type { AttemptRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
 import { CONNECT_MS } from '../route/decide/request-limits.ts';
 import { authorityOf } from '../route/decide/route.ts';
+import { AnswerTail } from './answer-tail.ts';
 import { judgeAnswer, type Usage } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';

@@ -109,6 +109,9 @@ const plain = (text: string): string => shorten(text.replace(/[^\x20-\x7e]+/g, '
 const HOP_LINES = /^x-svc-hop:[ \t]*([^\r\n]*)\r\n/gim;
 const MOST_HOPS = 4;
 
+/** Another service has sent these header lines. */
+export const isPassedOn = (lines: string): boolean => /^x-svc-hop:/im.test(lines);
+
 /** Adds this service to the header lines of a request. Fails if it is in them, or if they name too many. */
 export function addHop(lines: string, own: string): Readable<{ readonly lines: string }> {
   const hops = [...lines.matchAll(HOP_LINES)].flatMap(([, names = '']) => names.split(',').map((name) => name.trim()));

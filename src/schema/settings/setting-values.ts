@@ -44,6 +44,13 @@ export const WorkerCount = z
   .regex(/^(?:auto|[1-9][0-9]?)$/, 'Use a number of processes from 1 to 64, or "auto" for as many as there are cores')
   .transform((text): number | 'auto' => (text === 'auto' ? text : Number(text)))
   .refine((count) => count === 'auto' || count <= 64, 'Use at most 64 processes, or "auto" for as many as there are cores');
+const WAIT_RULE = 'Use "off", or a duration from "100ms" to "1h" such as "5s"';
+/** More often would be load without news. */
+export const ProgressInterval = z
+  .string()
+  .regex(/^(?:off|[0-9]{1,7}(?:\.[0-9]{1,3})?(?:ms|[smh]))$/, WAIT_RULE)
+  .transform((text): number | 'off' => (text === 'off' ? text : parseDurationMs(text)))
+  .refine((ms) => ms === 'off' || (ms >= 100 && ms <= 3_600_000), WAIT_RULE);
 /** Longer and larger ones are mistakes in the unit. */
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);

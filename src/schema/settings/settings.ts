@@ -17,6 +17,7 @@ import {
   Origins,
   PodUser,
   PortRange,
+  ProgressInterval,
   ProxyAddresses,
   PublicKey,
   SizeBytes,
@@ -124,6 +125,9 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
+  SVC_WAIT_PROGRESS: ProgressInterval.prefault('off').describe(
+    'How long a request for a stream waits before it gets a comment with the state of its slot, such as `5s`; then again each time as long. `off`: a client gets nothing before the answer (`docs/requests.md`)',
+  ),
   SVC_BODY_LIMIT: SizeBytes.prefault('64Mi').describe('Maximum inference body size; larger ones fail with 413 `request.too_large`'),
   SVC_AUDIO_LIMIT: SizeBytes.prefault('25Mi').describe(
     'Maximum size of a recording to transcribe or to translate, in place of `SVC_BODY_LIMIT`; larger ones fail with 413 `request.too_large`',

@@ -13,6 +13,8 @@ export interface InferencePath {
   readonly body?: 'multipart';
   /** Its bodies are limited by `SVC_AUDIO_LIMIT`. Default: by `SVC_BODY_LIMIT`. */
   readonly audio?: true;
+  /** Answers are streams of events where the body has `"stream": true`. */
+  readonly streams?: true;
   /** Only servers have it whose provider names it in `nativePaths`, whatever else they serve. */
   readonly native?: true;
   readonly summary: string;
@@ -24,11 +26,11 @@ const RECORDING = { body: 'multipart', audio: true } as const;
 const TRANSLATION_SUMMARY = 'Writes down in English what is said in a recording';
 
 export const INFERENCE_PATHS: readonly InferencePath[] = [
-  { path: '/v1/chat/completions', capability: 'chat', summary: 'Answers a conversation' },
-  { path: '/v1/completions', capability: 'completion', summary: 'Continues a text' },
+  { path: '/v1/chat/completions', capability: 'chat', streams: true, summary: 'Answers a conversation' },
+  { path: '/v1/completions', capability: 'completion', streams: true, summary: 'Continues a text' },
   { path: '/v1/embeddings', capability: 'embedding', summary: 'Turns texts into vectors' },
-  { path: '/v1/responses', capability: 'chat', summary: 'Answers in the form of the Responses API' },
-  { path: '/v1/messages', capability: 'chat', dialect: ANTHROPIC, summary: 'Answers in the form of the Messages API' },
+  { path: '/v1/responses', capability: 'chat', streams: true, summary: 'Answers in the form of the Responses API' },
+  { path: '/v1/messages', capability: 'chat', dialect: ANTHROPIC, streams: true, summary: 'Answers in the form of the Messages API' },
   { path: '/v1/messages/count_tokens', capability: 'chat', dialect: ANTHROPIC, summary: 'Counts the tokens of a Messages request' },
   { path: '/v1/rerankings', ...RERANK },
   { path: '/v1/rerank', ...RERANK },
@@ -38,7 +40,7 @@ export const INFERENCE_PATHS: readonly InferencePath[] = [
   { path: '/v1/audio/transcriptions', capability: 'transcription', ...RECORDING, summary: 'Writes down what is said in a recording' },
   { path: '/v1/audio/translations', capability: 'translation', ...RECORDING, summary: TRANSLATION_SUMMARY },
   { path: '/v1/audio/speech', capability: 'speech', audio: true, summary: 'Reads a text aloud' },
-  { path: '/v1/images/generations', capability: 'image', summary: 'Draws images from a description' },
+  { path: '/v1/images/generations', capability: 'image', streams: true, summary: 'Draws images from a description' },
   { path: '/v1/images/edits', capability: 'image', body: 'multipart', summary: 'Changes images as described' },
   { path: '/v1/images/variations', capability: 'image', body: 'multipart', summary: 'Draws images like another one' },
 ];

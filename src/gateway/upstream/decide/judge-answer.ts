@@ -79,13 +79,15 @@ export function translateStreamErrors(events: string, dialect: Dialect, requestI
   return events.replace(ERROR_EVENT, (event, json: string) => {
     const status = statusOf(json);
     if (status === undefined) return event;
-    return errorEventOf(dialect, dialect.errorBody(normaliseUpstreamError(status, json).error, status, requestId));
+    const body = dialect.errorBody(normaliseUpstreamError(status, json).error, status, requestId);
+    return errorEventOf(dialect, JSON.stringify(body));
   });
 }
 
-export function errorEventOf({ errorEvent }: Dialect, body: object): string {
+/** `body`: the error as JSON. */
+export function errorEventOf({ errorEvent }: Dialect, body: string): string {
   const name = errorEvent === undefined ? '' : `event: ${errorEvent}\n`;
-  return `${name}data: ${JSON.stringify(body)}\n\n`;
+  return `${name}data: ${body}\n\n`;
 }
 
 /**

@@ -40,8 +40,10 @@ export function applyBoardChange(before: RoutedView, { version, slots, names, re
 
 const isSameForRequests = (one: RoutedSlot, other: RoutedSlot): boolean => one === other || isSameValue(routedPart(one), routedPart(other));
 
-function routedPart({ name, capabilities, model, voices, admission, targets, spec }: RoutedSlot): RoutedSlot {
-  return { name, capabilities, model, ...(voices === undefined ? {} : { voices }), admission, targets, spec };
+/** Progress changes too often to be sent to each worker. */
+function routedPart({ name, capabilities, model, voices, admission, targets, spec, status }: RoutedSlot): RoutedSlot {
+  const waited = admission.kind === 'park' && status !== undefined ? { status: { state: status.state } } : {};
+  return { name, capabilities, model, ...(voices === undefined ? {} : { voices }), admission, targets, spec, ...waited };
 }
 
 function compareMaps<Key, Value>(
