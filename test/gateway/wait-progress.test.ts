@@ -208,6 +208,23 @@ describe('The official packages', () => {
   });
 });
 
+test('The Ollama dialect gets lines, and no comment', async () => {
+  gateway = await startGateway({ dialects: true, settings: { SVC_WAIT_PROGRESS: '100ms' } });
+  publish(gateway.board, { name: 'primary', admission: PARK });
+  const reply = post(gateway.port, '/ollama/api/chat', chatBody());
+  await until(() => waiting() === 1);
+  await passed();
+  show(await server(undefined));
+  const { status, text } = await reply;
+  expect(status).toBe(200);
+  const said = text
+    .trim()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line));
+  expect(said.at(-1)).toMatchObject({ done: true });
+  await ended();
+});
+
 test('Without the setting, a client gets nothing before the answer', async () => {
   gateway = await startGateway({ processes: 1 });
   publish(gateway.board, { name: 'primary', admission: PARK });

@@ -106,6 +106,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
 
   onOpen(tag: JsonTag): void {
     if (tag === 'model') this.#setModel(undefined);
+    else if (tag === 'stream') this.isStreamed = false;
     else if (tag === 'message') this.#start.nextMessage();
     else this.#extra?.onObject?.(tag, this.#scanner);
   }

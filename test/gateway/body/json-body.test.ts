@@ -49,12 +49,13 @@ const objectText = fc
   });
 
 /** The expected result, from `JSON.parse`: `model` as a string, or undefined if it is null. */
-function expected(text: string): { model: string | undefined; wrong: boolean } {
+function expected(text: string): { model: string | undefined; isStreamed: boolean; wrong: boolean } {
   const parsed: unknown = JSON.parse(text);
   const own = new Map(Object.entries(Object(parsed)));
   const model = own.get('model');
   return {
     model: typeof model === 'string' ? model : undefined,
+    isStreamed: own.get('stream') === true,
     wrong: model !== undefined && model !== null && (typeof model !== 'string' || Buffer.byteLength(model) > 4000),
   };
 }
@@ -69,7 +70,8 @@ describe('JsonBody', () => {
         if (want.wrong) {
           expect(got).toMatchObject({ status: 'invalid', problem: { param: 'model' } });
         } else {
-          expect({ status: got.status, model: got.model }).toEqual({ status: 'done', model: want.model });
+          const { status, model, isStreamed } = got;
+          expect({ status, model, isStreamed }).toEqual({ status: 'done', model: want.model, isStreamed: want.isStreamed });
         }
       }),
       { numRuns: 3000 },

@@ -67,6 +67,26 @@ describe('createParking()', () => {
     parking.close('stopping');
   });
 
+  test('tells each request its place', () => {
+    const { parking, log, enter } = world();
+    const tickets = ['a', 'b', 'c'].flatMap((name) => {
+      const ticket = enter(waiter(name, log));
+      return ticket.kind === 'parked' ? [ticket] : [];
+    });
+    const places = () => tickets.map(({ place }) => Object.values(place()));
+    expect(places()).toEqual([
+      [1, 3],
+      [2, 3],
+      [3, 3],
+    ]);
+    tickets.shift()?.leave();
+    expect(places()).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    parking.close('stopping');
+  });
+
   test('says at the deadline what prevented a start', async () => {
     const { board, log, enter } = world(64, 20);
     publish(board, { name: 'primary', admission: { kind: 'park', because: 'The device is busy' } });

@@ -41,6 +41,17 @@ test('durations and sizes that no setting can mean are refused with their limits
   expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
 });
 
+test('progress for those who wait is off, or comes after 100 ms to an hour', () => {
+  const progress = (SVC_WAIT_PROGRESS?: string) => {
+    const parsed = parseSettings({ SVC_WAIT_PROGRESS });
+    return parsed.ok ? parsed.settings.SVC_WAIT_PROGRESS : parsed.problems.join('; ');
+  };
+  expect([undefined, 'off', '100ms', '5s', '1h'].map(progress)).toEqual(['off', 'off', 100, 5000, 3_600_000]);
+  for (const wrong of ['0s', '99ms', '2h', '5', 'on', '']) {
+    expect(progress(wrong)).toBe(`SVC_WAIT_PROGRESS: Use "off", or a duration from "100ms" to "1h" such as "5s"`);
+  }
+});
+
 test('the number of processes is from 1 to 64, or that of the cores, and needs the fast path', () => {
   const workers = (SVC_WORKERS: string, SVC_FAST_PATH = '1') => {
     const parsed = parseSettings({ SVC_WORKERS, SVC_FAST_PATH });

@@ -55,6 +55,22 @@ describe('compareBoards() and applyBoardChange()', () => {
     expect(b !== undefined && applyBoardChange(before, change ?? { version: 0 }).slots.get(b)).toBe(b && before.slots.get(b));
   });
 
+  test('send the state of a slot that is waited for, without its progress', () => {
+    const before = viewOf({ name: 'a', state: 'pulling' });
+    const pulled = (doneBytes: number): RoutedView => ({
+      ...before,
+      slots: new Map(
+        [...before.slots].map(([name, slot]) => [name, { ...slot, status: { state: 'pulling', progress: { what: 'm', doneBytes } } }]),
+      ),
+    });
+    expect(compareBoards(NO_BOARD, pulled(1))?.slots).toMatchObject({ set: [['a', { status: { state: 'pulling' } }]] });
+    expect(JSON.stringify(compareBoards(NO_BOARD, pulled(1)))).not.toContain('doneBytes');
+    expect(compareBoards(pulled(1), pulled(2))).toBeUndefined();
+    const warming = viewOf({ name: 'a', state: 'warming' });
+    expect(compareBoards(before, warming)?.slots).toMatchObject({ set: [['a', { status: { state: 'warming' } }]] });
+    expect(compareBoards(warming, viewOf(A))?.slots).not.toMatchObject({ set: [['a', { status: expect.anything() }]] });
+  });
+
   test('send nothing where requests would see no difference', () => {
     const before = viewOf(A, B);
     const others = boardView(
