@@ -3,6 +3,7 @@ import { SCOPES } from '../schema/words/access.ts';
 import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
 import { BACKENDS } from '../schema/slot/provider-kinds.ts';
 import { CATALOGUE_VERBS, MODEL_VERBS } from './model-verbs.ts';
+import { RECORD_VERBS } from './record-verbs.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -223,29 +224,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
     load: async () => (await import('./verbs/usage.ts')).runUsage,
   }),
-  verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
-    options: [
-      option('--slot <name>', 'Only requests that this slot answered', { suggestions: 'slots' }),
-      option('--caller <key>', 'Only requests of this caller, such as token:1a2b3c4d or user:anna@example.com'),
-      option('--failed', 'Only requests that have failed'),
-      option('--slow', 'Only requests that were slow; with --failed, those that have failed or were slow'),
-      option('--limit <count>', 'Number of newest requests', { default: '50' }),
-      option('-f, --follow', 'After the list, print each request when it has ended'),
-      shared.OUTPUT_OR_NAME,
-    ],
-    examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow'],
-    load: async () => (await import('./verbs/records.ts')).runRequests,
-  }),
-  verb('audit', 'Show who changed what through the API', {
-    options: [
-      option('--since <when>', 'Only changes from then on: a duration such as "7d", or a time (default: all)'),
-      option('--by <who>', 'Only changes by this name, or by this caller, such as token:1a2b3c4d'),
-      option('--limit <count>', 'Number of newest changes', { default: '100' }),
-      shared.OUTPUT,
-    ],
-    examples: ['svcctl audit --since 7d', 'svcctl audit --by laptop -o json'],
-    load: async () => (await import('./verbs/records.ts')).runAudit,
-  }),
+  ...RECORD_VERBS,
   verb('logs', 'Print the logs of a slot; short for "slot logs"', {
     arguments: [shared.SLOT],
     options: shared.LOG_OPTIONS,

@@ -12,12 +12,14 @@ interface AppendOptions {
   /** A file that would become larger is kept as the older one. */
   readonly mostBytes: number;
   readonly mode: number;
-  /** Of the directory, if it is created. */
+  /** Mode of the directory, if it is created. */
   readonly directoryMode?: number;
   readonly disk?: Disk;
 }
 
-/** All or nothing: a retry must not repeat lines. Creates the directory, but not its parents. Throws the system's error. */
+/**
+ * All or nothing: a retry must not repeat lines. Creates the directory, but not its parents. Throws the system's error.
+ */
 export async function appendJsonLines(
   path: string,
   values: readonly object[],

@@ -37,7 +37,7 @@ interface AnswerRequest {
 export class ClientAnswer implements BatchedWriter {
   /** Status sent; 0 before `begin` or an error. */
   status = 0;
-  /** Of the error that was sent, as far as it has one. */
+  /** The code of the error that was sent, if it has one. */
   code: string | undefined;
   /** Milliseconds for which the client did not read what was ready; undefined if it always did. */
   blockedMs: number | undefined;

@@ -46,7 +46,7 @@ export interface FinishedRequest {
   readonly route: string;
   /** The status sent; 499 if the client disconnected before that. */
   readonly status: number;
-  /** Of the error that the client was sent: the gateway's own, or one of an upstream. */
+  /** The code of the error that the client was sent, which is the gateway's or an upstream's. */
   readonly code?: string | undefined;
   readonly seconds: number;
   /** How long the request was parked, over all its attempts; undefined if it never was. */

@@ -34,7 +34,7 @@ import type { Authorize } from '../auth/check-token.ts';
 import { ALLOWED } from '../auth/decide/decide-access.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
-import { createChangeRecord, type ChangeRecord } from '../files/change-files.ts';
+import { createChangeRecord } from '../files/change-files.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
@@ -58,11 +58,9 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap, loop } = controller;
-  const changes = openChanges(options, world);
-  const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
+  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
+  const { audit, changes, requests } = openRecords(options, world, controller);
   const manage = createManage(options, { world, controller }, audit);
-  const requests = createRequestRecord(clock.wallNow);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const voices = openVoices(options, world, clock.wallNow);
   const usage = openUsage(options, { world, controller });
@@ -238,10 +236,12 @@ export function openImageCache(settings: Settings, wallNow: () => number, stoppi
   return { keep, source: cache, admit };
 }
 
-/** In memory in a cluster, where no directory outlives a replica. */
-function openChanges({ settings, log }: ServiceOptions, { runtime }: World): ChangeRecord {
+/** Changes are in memory in a cluster, where no directory outlives a replica. */
+function openRecords({ settings, log }: ServiceOptions, { runtime }: World, { loop, clock }: Pick<Controller, 'loop' | 'clock'>) {
   const isCluster = runtime.traits.network === 'pods';
-  return createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
+  const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
+  const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
+  return { audit, changes, requests: createRequestRecord(clock.wallNow) };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

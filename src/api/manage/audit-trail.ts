@@ -1,7 +1,7 @@
 /**
- * Records who changes what through the API: a line in the log, an entry in the timeline of the slot, and one in the list
- * of changes. The server runs each handler with `actAs`, so the wrapped editor and stores know the caller and no route can forget it. Secrets
- * are never recorded.
+ * Records who changes what through the API: in the log, in the timeline of the slot, and in the list of changes. The
+ * server runs each handler with `actAs`, so the wrapped editor and stores know the caller and no route can forget it.
+ * Secrets are never recorded.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Caller } from '../../auth/decide/decide-access.ts';

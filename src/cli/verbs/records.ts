@@ -21,7 +21,7 @@ const FOLLOW_MS = 500;
 /** Lines above that the columns of the next ones are aligned with. */
 const ALIGNED = 100;
 
-/** Prints the oldest first, so that the newest stands at the end, as in a log. Runs until it is interrupted with `--follow`. */
+/** Prints the newest at the end, as in a log. Runs until it is interrupted with `--follow`. */
 export async function runRequests(cli: Cli, options: RequestsOptions): Promise<void> {
   const { terminal } = cli;
   const { slot, caller, failed, slow, limit, follow, output } = options;

@@ -12,6 +12,7 @@ import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-ups
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
 import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
+import { CHANGE } from '../manage/world-slots.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
@@ -143,6 +144,7 @@ const MANAGE_CALLS: readonly Call[] = [
   ...'status metrics features config/urls install/state auth/status openapi.json models pulls providers hardware requests cluster slots'
     .split(' ')
     .map((name): Call => ({ operation: `GET /api/${name}`, expect: 200 })),
+  { operation: 'GET /api/audit', expect: 200, prepare: () => world.changes.add(CHANGE) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,

@@ -1,0 +1,29 @@
+/** The rows of `verb-table.ts` for what the service remembers. */
+import * as shared from './shared-options.ts';
+import { option, verb, type Verb } from './verb.ts';
+
+export const RECORD_VERBS: readonly Verb[] = [
+  verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
+    options: [
+      option('--slot <name>', 'Only requests that this slot answered', { suggestions: 'slots' }),
+      option('--caller <key>', 'Only requests of this caller, such as token:1a2b3c4d or user:anna@example.com'),
+      option('--failed', 'Only requests that have failed'),
+      option('--slow', 'Only requests that were slow; with --failed, those that have failed or were slow'),
+      option('--limit <count>', 'Number of newest requests', { default: '50' }),
+      option('-f, --follow', 'After the list, print each request when it has ended'),
+      shared.OUTPUT_OR_NAME,
+    ],
+    examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow'],
+    load: async () => (await import('./verbs/records.ts')).runRequests,
+  }),
+  verb('audit', 'Show who changed what through the API', {
+    options: [
+      option('--since <when>', 'Only changes from then on: a duration such as "7d", or a time (default: all)'),
+      option('--by <who>', 'Only changes by this name, or by this caller, such as token:1a2b3c4d'),
+      option('--limit <count>', 'Number of newest changes', { default: '100' }),
+      shared.OUTPUT,
+    ],
+    examples: ['svcctl audit --since 7d', 'svcctl audit --by laptop -o json'],
+    load: async () => (await import('./verbs/records.ts')).runAudit,
+  }),
+];
