@@ -5,6 +5,7 @@ import type { ClientAnswer } from './client-answer.ts';
 import type { ExchangeDeps, ExchangeRequest } from './exchange-deps.ts';
 import type { RequestEvents } from './request-events.ts';
 import type { AdmittedRequest, RefusedRequest } from './traffic/admit-caller.ts';
+import { estimateWork, type Claim } from './traffic/decide/fair-queue.ts';
 
 type GateDeps = Pick<ExchangeDeps, 'board' | 'admitCaller' | 'applyPreset' | 'outputCap' | 'visibleTo'>;
 
@@ -27,6 +28,12 @@ export class CallerGate {
   /** Undefined: all. */
   get models(): readonly string[] | undefined {
     return this.#request.caller?.limits?.models;
+  }
+
+  claim(receivedBytes: number): Claim {
+    const { caller, head } = this.#request;
+    const { weight = 1, priority = 'normal' } = caller?.limits ?? {};
+    return { caller: caller?.key ?? '', weight, priority, work: estimateWork(head.contentLength ?? receivedBytes) };
   }
 
   /** The board without what the caller may not use. */

@@ -5,7 +5,7 @@
  *
  *   start ─► body in        RequestBody reads until `model` is known                       onRoutable
  *            route          decide/route.ts picks a slot on the board, or refuses
- *            hold or park   slot open: Holds.acquire; slot loading: ParkedRequest.park     onOpen, onRoutable
+ *            hold or park   slot open: Holds.acquire; loading, full: ParkedRequest.park    onOpen, onRoutable
  *            attempt        Forward sends to one endpoint and passes the answer on         onDone
  *            │   └─ lost    no answer came: release the hold, park, and resend             onLost ─► onOpen
  *            │   └─ cause fall-back.ts names another slot: leave this one, and hold or park there
@@ -37,6 +37,7 @@ import { OPENAI } from './route/decide/dialects.ts';
 import { causeOf, type FallbackCause } from './route/decide/fall-back.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
 import { planRequest, refuseUse, routeRequest } from './route/decide/route.ts';
+import type { Claim } from './traffic/decide/fair-queue.ts';
 import { ParkedRequest } from './traffic/parked-request.ts';
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
@@ -170,6 +171,10 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (admission.kind === 'open') this.onOpen(slot);
     else if (admission.kind === 'park') this.#park(name);
     else this.fail(admission.code, admission.message);
+  }
+
+  get claim(): Claim {
+    return this.#caller.claim(this.#requestBody.received);
   }
 
   get leavesQueueAfterMs(): number {

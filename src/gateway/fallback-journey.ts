@@ -4,7 +4,7 @@ import type { SlotName } from '../schema/words/names.ts';
 import type { ExchangeDeps } from './exchange-deps.ts';
 import { fallBack, splitOff, type FallbackFacts, type Move, type FallbackCause } from './route/decide/fall-back.ts';
 
-type JourneyDeps = Pick<ExchangeDeps, 'board' | 'traffic' | 'settings'>;
+type JourneyDeps = Pick<ExchangeDeps, 'board' | 'traffic'>;
 
 export class FallbackJourney {
   readonly moves: Move[] = [];
@@ -19,7 +19,8 @@ export class FallbackJourney {
     this.#facts = {
       isAble,
       load: (slot) => holds.inFlight(slot) + parking.waiting(slot),
-      hasRoom: (slot) => parking.waiting(slot) < deps.settings.SVC_PARK_LIMIT,
+      hasRoom: parking.hasRoom,
+      isFull: holds.isFull,
     };
   }
 

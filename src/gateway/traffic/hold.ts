@@ -28,6 +28,10 @@ export interface HoldDeps {
   readonly board: { current(): RoutedView };
   /** A workload got its first request or lost its last one. `draining`: it is no longer on the board. */
   readonly onActivity: (change: { readonly slot: SlotName; readonly draining: boolean }) => void;
+  /** Among how many processes the limits of a slot are divided. Default: 1. */
+  readonly shares?: number | undefined;
+  /** A request of the slot has ended, or has left it. Default: ignored. */
+  readonly onRelease?: (slot: SlotName) => void;
   /** A server reported its progress; undefined once the request has ended. Default: ignored. */
   readonly onProgress?: ProgressListener;
 }
@@ -62,7 +66,7 @@ interface SlotLoad {
   reported: { readonly by: Member<Holder>; readonly progress: RequestProgress } | undefined;
 }
 
-export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
+export function createHolds({ now, board, onActivity, onProgress, onRelease, shares = 1 }: HoldDeps) {
   const entries = new Map<WorkloadId, Entry>();
   const slots = new Map<SlotName, SlotLoad>();
   /** Keyed by the board's target lists, so that a list is searched once per publication and not for each request. */
@@ -133,15 +137,24 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     load.inFlight -= 1;
     entry.lastUsedAt = now();
     if (entry.holders.size === 0) onActivity({ slot: entry.slot, draining: !isTarget(board.current(), load) });
+    onRelease?.(entry.slot);
+  }
+
+  const inFlight = (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0;
+
+  /** Another request would be more than `limits.max_in_flight` allows. */
+  function isFull({ name, spec: { limits } }: RoutedSlot): boolean {
+    return limits?.maxInFlight !== undefined && inFlight(name) >= partOf(limits.maxInFlight, shares);
   }
 
   return {
     /**
      * Picks a target (`pick-replica.ts`). `failed`: targets on which the request has failed, the last one at the end;
      * they are picked only if there are no others, then the first one. `conversation`: what identifies it, if anything.
+     * Undefined if the slot has no target, or is full.
      */
     acquire(slot: RoutedSlot, holder: Holder, failed: readonly Target[] = [], conversation?: string): Hold | undefined {
-      const load = pickLoad(slot, failed, conversation);
+      const load = isFull(slot) ? undefined : pickLoad(slot, failed, conversation);
       if (load === undefined) return undefined;
       const { entry, target } = load;
       const member = entry.holders.add(holder);
@@ -173,7 +186,8 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
           { inFlight: holders.size, lastUsedAt, lastHeardAt },
         ]),
       ),
-    inFlight: (slot: SlotName): number => slots.get(slot)?.inFlight ?? 0,
+    inFlight,
+    isFull,
     /** Progress that was reported last; undefined if no request in flight has reported any. */
     progress: (slot: SlotName): RequestProgress | undefined => slots.get(slot)?.reported?.progress,
     abort(workload: WorkloadId) {
@@ -181,6 +195,9 @@ export function createHolds({ now, board, onActivity, onProgress }: HoldDeps) {
     },
   };
 }
+
+/** The part of a limit that each process has: at least one, unless the limit is 0. */
+export const partOf = (limit: number, processes: number): number => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes)));
 
 /** Compares address and workload, since another workload may get the same address later. */
 export function isSameTarget(one: Target, other: Target): boolean {

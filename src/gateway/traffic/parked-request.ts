@@ -17,9 +17,11 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
 import type { LostAttempt, RequestEvents } from '../request-events.ts';
 import type { FallbackCause } from '../route/decide/fall-back.ts';
+import type { Claim } from './decide/fair-queue.ts';
 import { isSameTarget } from './hold.ts';
 import type { Ticket, Waiter } from './parking.ts';
 import { WaitProgress, type CommentedAnswer } from './wait-progress.ts';
+import type { Outlook } from './slot-queue.ts';
 
 /** Deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;
@@ -33,6 +35,8 @@ const RETRY_ACCEPTED_MS = [RETRY_FIRST_MS, 2000] as const;
 
 type ParkedDeps = Pick<ExchangeDeps, 'board' | 'now' | 'settings' | 'traffic'>;
 interface ParkedEvents extends Pick<RequestEvents, 'onOpen' | 'onRoutable' | 'fail'> {
+  /** What it asks of the queue. */
+  readonly claim: Claim;
   /** Milliseconds in the queue of its slot after which the request may move to another one; `Infinity`: never. */
   readonly leavesQueueAfterMs: number;
   /** Undefined while the client is not known to expect a stream. */
@@ -64,6 +68,8 @@ export class ParkedRequest implements Waiter {
   /** The targets on which attempts failed, the last one at the end, while the board goes on offering them. */
   #failed: readonly FailedTarget[] = [];
   #lost: LostAttempt | undefined;
+  /** The failed target is to be tried again, as soon as the slot has room. */
+  #isDue = false;
 
   constructor(deps: ParkedDeps, events: ParkedEvents) {
     this.#deps = deps;
@@ -81,7 +87,7 @@ export class ParkedRequest implements Waiter {
     this.#since = this.#deps.now();
     // The time of its attempts does not count.
     const deadline = this.#since + this.#deps.settings.SVC_PARK_TIMEOUT - (this.waitedMs ?? 0);
-    const options = { deadline, again: this.#lost !== undefined };
+    const options = { deadline, again: this.#lost !== undefined, claim: this.#events.claim };
     const entered = this.#deps.traffic.parking.enter(slot, this, options);
     if (entered.kind === 'refuse') this.fail(entered.code, entered.message);
     else {
@@ -96,6 +102,7 @@ export class ParkedRequest implements Waiter {
   retry(lost: LostAttempt): void {
     const { hold, accepted, message } = lost;
     this.#lost = lost;
+    this.#isDue = false;
     const before = this.#failed.find(({ target }) => isSameTarget(target, hold))?.tries ?? 0;
     const tries = accepted ? before + 1 : before;
     if (accepted && before === 0) this.#deaths += 1;
@@ -126,6 +133,11 @@ export class ParkedRequest implements Waiter {
     this.waitedMs = (this.waitedMs ?? 0) + this.#deps.now() - this.#since;
     clearTimeout(this.#timer);
     clearTimeout(this.#moveTimer);
+  }
+
+  /** Undefined unless it waits. */
+  outlook(): Outlook | undefined {
+    return this.#ticket?.outlook();
   }
 
   /** The request goes to another slot. Deaths count on. */
@@ -161,7 +173,7 @@ export class ParkedRequest implements Waiter {
   /** Only another endpoint is worth an immediate try after a failure; the timer tries the same one again. */
   accepts(slot: RoutedSlot): boolean {
     this.#forgetReplaced(slot);
-    return slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));
+    return this.#isDue || slot.targets.some((offered) => !this.#failed.some(({ target }) => isSameTarget(offered, target)));
   }
 
   #forgetReplaced({ targets }: RoutedSlot): void {
@@ -181,6 +193,7 @@ export class ParkedRequest implements Waiter {
 
   /** If the slot is not open, the publication that opens it releases this request. */
   #tryAgain(name: SlotName): void {
+    this.#isDue = true;
     const slot = this.#deps.board.current().slots.get(name);
     if (slot?.admission.kind === 'open') this.onOpen(slot);
   }

@@ -38,8 +38,9 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     board,
     onActivity: ({ slot, draining }) => (draining ? wakeWithin(0) : noteActivity(slot)),
     onProgress: (slot, progress) => listeners.forEach((listener) => listener(slot, progress)),
+    ...turnsWith(settings, () => parking),
   });
-  const parking = createParking({ board, now, settings, onDemand: () => wakeWithin(0) });
+  const parking: Parking = createParking({ board, now, settings, isFull: holds.isFull, onDemand: () => wakeWithin(0) });
 
   return {
     holds,
@@ -59,6 +60,12 @@ export function createTraffic({ board, now, settings }: TrafficDeps): GatewayTra
     noteFailure: () => wakeWithin(0),
   };
 }
+
+/** Whoever waits for a slot is served when another request has ended. */
+export const turnsWith = ({ shares }: ParkingDeps['settings'], parking: () => Pick<Parking, 'serve'>) => ({
+  shares,
+  onRelease: (slot: SlotName): void => parking().serve(slot),
+});
 
 /** Limits the bytes of all bodies in memory (`SVC_BUFFER_LIMIT`) or on disk (`SVC_SPOOL_LIMIT`). */
 export function createBufferBudget(limitBytes: number) {

@@ -29,7 +29,7 @@ export class WaitProgress {
   }
 
   /** The request waits in a queue. */
-  start(slot: SlotName | undefined, ticket: Pick<Ticket, 'place'>): void {
+  start(slot: SlotName | undefined, ticket: Pick<Ticket, 'outlook'>): void {
     const { now, settings } = this.#deps;
     const { SVC_WAIT_PROGRESS: everyMs } = settings;
     if (everyMs === 'off') return;
@@ -38,7 +38,8 @@ export class WaitProgress {
       this.#dueAt = now() + everyMs;
       this.#timer = setTimeout(tell, everyMs);
       const known = slot === undefined ? undefined : this.#deps.board.current().slots.get(slot);
-      this.#answer()?.comment(waitText(known, ticket.place()));
+      const { position, ...more } = ticket.outlook();
+      this.#answer()?.comment(waitText(known, { position: position + 1, ...more }));
     };
     clearTimeout(this.#timer);
     this.#timer = setTimeout(tell, Math.max(0, this.#dueAt - now()));

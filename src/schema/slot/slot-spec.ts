@@ -142,6 +142,14 @@ const Autoscale = z
   })
   .superRefine(rulesAt('autoscale'));
 
+const Limits = z.strictObject({
+  maxInFlight: optional(
+    'Requests at the same time, on all servers of the slot together. Others wait, and callers take turns. Default: no limit',
+    z.int().min(1).max(100_000),
+  ),
+  maxQueue: optional('Requests that may wait for the slot. Default: "SVC_PARK_LIMIT"', z.int().min(0).max(100_000)),
+});
+
 export const SlotDocument = z
   .strictObject({
     enabled: z.boolean().default(true).describe('Whether the slot should run. Set it to false to unload the model'),
@@ -165,6 +173,7 @@ export const SlotDocument = z
     remote: optional('Server of a slot with the provider "remote": one on another machine', RemoteDocument.superRefine(rulesAt('remote'))),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
+    limits: optional('How many requests the slot takes', Limits),
     fallback: optional('Other slots that get requests while this one cannot answer them, or always get a share', Fallback),
     env: boundedRecord(PlainText.max(32_768), 200, EnvName)
       .superRefine(rulesAt('env'))
@@ -185,7 +194,7 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 
 type Parsed = z.output<typeof SlotDocument>;
 
-export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback'>> {
+export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback' | 'limits'>> {
   readonly provider: ProviderKind;
   /** Set for a declared provider; `deviceBytes` only if its engine asks for the memory of the device. */
   readonly engine?: EngineDefinition;

@@ -1,5 +1,10 @@
-/** What a caller may use: optional keys of a token, and of a table in `callers` for callers without one. */
+/** What a caller may use, and its share where requests wait: optional keys of a token, and of a table in `callers` for callers without one. */
 import { z } from 'zod';
+
+/** The first ones are served first where requests wait. */
+export const PRIORITIES = ['high', 'normal', 'low'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+export const HIGHEST_WEIGHT = 100;
 
 const count = (most: number, what: string) => z.int().min(1).max(most).optional().describe(what);
 
@@ -16,6 +21,8 @@ export const CALLER_LIMITS = {
   tokens_per_day: count(1_000_000_000_000, 'Tokens of prompts and answers in any 24 hours'),
   max_in_flight: count(10_000, 'Requests at the same time, also those that wait'),
   max_output_tokens: count(10_000_000, 'Tokens of one answer; requests that ask for more, or for no number, get this one'),
+  weight: count(HIGHEST_WEIGHT, 'Share of a model for which requests wait, compared with other callers. Default: 1'),
+  priority: z.enum(PRIORITIES).optional().describe('Whose requests are served first where requests wait. Default: "normal"'),
 };
 
 export const CallerLimits = z.strictObject(CALLER_LIMITS);

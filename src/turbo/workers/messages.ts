@@ -8,7 +8,7 @@ import type { BoardChange } from './decide/board-changes.ts';
 import type { RequestBatch } from './decide/request-batch.ts';
 
 export interface WorkerStart {
-  readonly settings: Settings;
+  readonly settings: Settings & { readonly shares?: number };
   readonly host: string;
   readonly port: number;
   readonly mostBodyBytes: number;

@@ -2,7 +2,8 @@
 import type { RoutedBoard } from '../../reconciler/board.ts';
 import type { Demand, WorkloadActivity } from '../../reconciler/ports.ts';
 import { createHolds } from '../../gateway/traffic/hold.ts';
-import { createParking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
+import { createParking, type Parking, type ParkingDeps } from '../../gateway/traffic/parking.ts';
+import { turnsWith } from '../../gateway/traffic/traffic.ts';
 import type { TrafficFacts } from '../../platform/decide/sum-traffic.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
@@ -17,8 +18,9 @@ interface WorkerTrafficDeps extends Pick<ParkingDeps, 'now' | 'settings'> {
 export type WorkerTraffic = ReturnType<typeof createWorkerTraffic>;
 
 export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTrafficDeps) {
-  const holds = createHolds({ now, board, onActivity: ({ draining }) => onChange(draining) });
-  const parking = createParking({ board, now, settings, onDemand: () => onChange(true) });
+  const onActivity = ({ draining }: { readonly draining: boolean }): void => onChange(draining);
+  const holds = createHolds({ now, board, onActivity, ...turnsWith(settings, () => parking) });
+  const parking: Parking = createParking({ board, now, settings, isFull: holds.isFull, onDemand: () => onChange(true) });
   let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
   const facts = (): TrafficFacts => ({ workloads: holds.activity(), demand: parking.demand() });
 

@@ -37,13 +37,15 @@ export interface FallbackFacts {
   readonly load: (slot: SlotName) => number;
   /** Whether the queue of the slot has room. */
   readonly hasRoom: (slot: SlotName) => boolean;
+  /** Whether requests wait at the slot although it is open. */
+  readonly isFull: (slot: RoutedSlot) => boolean;
   /** Whether the slot can do what the request asks for. */
   readonly isAble: (slot: RoutedSlot) => boolean;
 }
 
 export const MOST_MOVES = 4;
 
-/** Returns the slot that the request moves to: the first that is open, else the first that it may wait for. */
+/** Returns the slot that the request moves to: the first that is open and not full, else the first that it may wait for. */
 export function fallBack(
   cause: FallbackCause,
   { slot, moves }: Place,
@@ -62,22 +64,28 @@ export function fallBack(
       const target = slots.get(name);
       if (target === undefined || name === slot || left.has(name) || !facts.isAble(target)) continue;
       if (cause.kind === 'queue' && isCrowded(target, fallback, facts)) continue;
-      if (target.admission.kind === 'open') return target;
-      if (target.admission.kind === 'park' && facts.hasRoom(name)) waitable ??= target;
+      if (target.admission.kind === 'open' && !facts.isFull(target)) return target;
+      if (target.admission.kind !== 'refuse' && facts.hasRoom(name)) waitable ??= target;
     }
   }
   return waitable;
 }
 
 /** Returns the slot that a request of this `key` is split off to. Equal keys give equal slots. */
-export function splitOff(slot: RoutedSlot, key: string, { slots }: RoutedView, { isAble, hasRoom }: FallbackFacts): RoutedSlot | undefined {
+export function splitOff(
+  slot: RoutedSlot,
+  key: string,
+  { slots }: RoutedView,
+  { isAble, hasRoom, isFull }: FallbackFacts,
+): RoutedSlot | undefined {
   let share = hashText(`split ${key}`) % 100;
   for (const [name, percent] of slot.spec.fallback?.split ?? []) {
     share -= percent;
     if (share >= 0) continue;
     const target = slots.get(name);
     if (target === undefined || name === slot.name || !isAble(target)) return undefined;
-    return target.admission.kind === 'open' || (target.admission.kind === 'park' && hasRoom(name)) ? target : undefined;
+    const isFree = target.admission.kind === 'open' && !isFull(target);
+    return isFree || (target.admission.kind !== 'refuse' && hasRoom(name)) ? target : undefined;
   }
   return undefined;
 }

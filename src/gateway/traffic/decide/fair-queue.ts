@@ -18,15 +18,13 @@
  * Each class that waits gets at least one of any `TURNS` turns (`mostTurns`), so that the bound of a class holds for all.
  */
 import { createHeap, type HeapItem } from '../../../platform/heap.ts';
-
-export const PRIORITIES = ['high', 'normal', 'low'] as const;
-export type Priority = (typeof PRIORITIES)[number];
+import { PRIORITIES, type Priority } from '../../../schema/words/caller-limits.ts';
 
 /** What a request may ask of a queue. */
 export interface Claim {
   /** Whose turn it takes. */
   readonly caller: string;
-  /** From 1 to 100: the share that a caller gets, compared with others. */
+  /** The share that a caller gets, compared with others. */
   readonly weight: number;
   readonly priority: Priority;
   /** From 1 to `MOST_WORK`. */

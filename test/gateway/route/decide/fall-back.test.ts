@@ -11,7 +11,7 @@ import {
 } from '../../../../src/gateway/route/decide/fall-back.ts';
 import { boardView, DISABLED, PARK, slotName, type SlotSketch } from '../../support/board-fixture.ts';
 
-const FULL: FallbackFacts = { load: () => 0, hasRoom: () => true, isAble: () => true };
+const FULL: FallbackFacts = { load: () => 0, hasRoom: () => true, isFull: () => false, isAble: () => true };
 const STALLED: FallbackCause = { kind: 'stalled' };
 const FAILED: FallbackCause = { kind: 'upstream.failed' };
 const QUEUE: FallbackCause = { kind: 'queue' };

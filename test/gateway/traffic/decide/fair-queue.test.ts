@@ -6,12 +6,11 @@ import {
   MOST_WORK,
   mostTurns,
   mostWorkBefore,
-  PRIORITIES,
   TURNS,
   type Claim,
   type Place,
-  type Priority,
 } from '../../../../src/gateway/traffic/decide/fair-queue.ts';
+import { PRIORITIES, type Priority } from '../../../../src/schema/words/caller-limits.ts';
 import { createRandom, type Random } from '../../../support/simulation/seeded-random.ts';
 
 /** `SVC_TEST_SCALE=10` runs ten times as many. */
@@ -113,7 +112,8 @@ function live(seed: number): World {
     if (drawn < busy) ask(world);
     else if (drawn < 0.9) serve(world);
     else if (drawn < 0.97) {
-      if (world.waiting.size > 0) leave(world, random.pick([...world.waiting.values()]));
+      const left = [...world.waiting.values()][random.int(0, world.waiting.size)];
+      if (left !== undefined) leave(world, left);
     } else if (drawn < 0.99) world.weights.clear();
     else for (const each of [...world.waiting.values()]) if (random.chance(0.8)) leave(world, each);
     if (world.queue.size() !== world.waiting.size) throw new Error(`${world.queue.size()} instead of ${world.waiting.size} wait`);
