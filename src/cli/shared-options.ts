@@ -1,5 +1,6 @@
 /** Options and arguments that several verbs of `verb-table.ts` share. */
 import { SCOPE_MEANINGS, SCOPES } from '../schema/words/access.ts';
+import { HIGHEST_WEIGHT, PRIORITIES } from '../schema/words/caller-limits.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
 import { OUTPUTS } from './output/output.ts';
@@ -60,4 +61,8 @@ export const LIMITS: readonly VerbOption[] = [
   option('--tokens-per-day <count>', 'Most tokens of prompts and answers in any 24 hours (default: no limit)'),
   option('--max-in-flight <count>', 'Most requests at the same time (default: no limit)'),
   option('--max-output-tokens <count>', 'Most tokens of one answer (default: no limit)'),
+  option('--weight <number>', `Share where requests wait, from 1 to ${HIGHEST_WEIGHT} (default: 1)`),
+  option('--priority <class>', 'Whose requests are served first where requests wait (default: normal)', {
+    choices: [...PRIORITIES, 'none'],
+  }),
 ];

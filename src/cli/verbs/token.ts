@@ -26,9 +26,17 @@ export interface TokenSecretOptions extends ServiceOptions {
 }
 
 /** As written. Absent: unchanged, or no limit. */
-type LimitOptions = Readonly<
-  Partial<Record<'models' | 'requestsPerMinute' | 'tokensPerMinute' | 'tokensPerDay' | 'maxInFlight' | 'maxOutputTokens', string>>
->;
+type LimitOptions = Readonly<Partial<Record<(typeof LIMIT_OPTIONS)[number], string>>>;
+const LIMIT_OPTIONS = [
+  'models',
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'tokensPerDay',
+  'maxInFlight',
+  'maxOutputTokens',
+  'weight',
+  'priority',
+] as const;
 
 export interface CreateOptions extends TokenSecretOptions, OutputOptions, LimitOptions {
   readonly label: string;
@@ -105,16 +113,12 @@ type LimitEdits = z.output<typeof TokenLimitEdits>;
 
 /** Keys as in the file. "none" is null. */
 function limitsIn(options: LimitOptions): Readonly<Record<string, unknown>> {
-  const counts = {
-    requestsPerMinute: options.requestsPerMinute,
-    tokensPerMinute: options.tokensPerMinute,
-    tokensPerDay: options.tokensPerDay,
-  };
-  const all = { models: options.models, ...counts, maxInFlight: options.maxInFlight, maxOutputTokens: options.maxOutputTokens };
-  const entries = Object.entries(all).flatMap(([key, text]): readonly (readonly [string, unknown])[] => {
+  const entries = LIMIT_OPTIONS.flatMap((key): readonly (readonly [string, unknown])[] => {
+    const text = options[key];
     if (text === undefined) return [];
     const name = key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
     if (text === 'none') return [[name, null]];
+    if (key === 'priority') return [[name, text]];
     return [[name, key === 'models' ? text.split(',').map((each) => each.trim()) : Number(text)]];
   });
   return Object.fromEntries(entries);

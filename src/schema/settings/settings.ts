@@ -123,7 +123,9 @@ export const SettingsSchema = z.strictObject({
   SVC_ACCEPTED_LICENSES: LicenseNames.describe(
     'Comma-separated licences that restrict the use of a model, such as `llama3.2,gemma`, and that you accept. Others have to be accepted with `svcctl model pull --accept-license`',
   ),
-  SVC_PARK_LIMIT: Count(0, 100_000).prefault('64').describe('Parked requests per slot. Further requests fail with 429 `slot.queue_full`'),
+  SVC_PARK_LIMIT: Count(0, 100_000)
+    .prefault('64')
+    .describe('Parked requests per slot without `limits.max_queue`. Further requests fail with 429 `slot.queue_full`'),
   SVC_PARK_TIMEOUT: DurationMs.prefault('300s').describe('How long a request waits for its slot; then it fails with 503 `slot.loading`'),
   SVC_WAIT_PROGRESS: ProgressInterval.prefault('off').describe(
     'How long a request for a stream waits before it gets a comment with the state of its slot, such as `5s`; then again each time as long. `off`: a client gets nothing before the answer (`docs/requests.md`)',

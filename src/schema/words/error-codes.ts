@@ -85,7 +85,10 @@ export const ERROR_CODES = {
   'limit.requests': error(429, 'The caller has sent as many requests within a minute as it may; retry after `Retry-After`'),
   'limit.tokens': error(429, 'The caller has used as many tokens within a minute or a day as it may; retry after `Retry-After`'),
   'limit.in_flight': error(429, 'The caller has as many requests in flight as it may; retry when one has ended'),
-  'slot.queue_full': error(429, 'The number of requests parked for the slot has reached `SVC_PARK_LIMIT`'),
+  'slot.queue_full': error(
+    429,
+    'As many requests wait for the slot as `SVC_PARK_LIMIT` or `limits.max_queue` allows, or this one waited for its turn for too long',
+  ),
   'server.internal': error(500, 'The gateway failed internally; search its log for the request id'),
   'upstream.failed': error(502, 'The model server closed the connection or sent an invalid HTTP response'),
   'image.failed': error(502, 'The image server could not draw the image; the message says what to do'),

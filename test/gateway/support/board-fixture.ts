@@ -13,6 +13,7 @@ export interface SlotSketch {
   readonly aliases?: readonly string[];
   readonly presets?: NonNullable<SlotDocument['model']['presets']>;
   readonly fallback?: SlotDocument['fallback'];
+  readonly limits?: SlotDocument['limits'];
   readonly capabilities?: readonly Capability[];
   readonly voices?: readonly Voice[];
   /** What is known of the files of its model. */
@@ -96,9 +97,9 @@ function factsOf({ model: { default: id } }: SlotSpec, contents: ModelContents):
 function specOf(
   name: SlotName,
   model: string,
-  { aliases = [], presets = {}, fallback }: Pick<SlotSketch, 'aliases' | 'presets' | 'fallback'>,
+  { aliases = [], presets = {}, fallback, limits }: Pick<SlotSketch, 'aliases' | 'presets' | 'fallback' | 'limits'>,
 ): SlotSpec {
-  const own = fallback === undefined ? {} : { fallback };
+  const own = { ...(fallback === undefined ? {} : { fallback }), ...(limits === undefined ? {} : { limits }) };
   const parsed = parseSlot(name, { provider: 'gguf', backend: 'cpu', model: { default: model, aliases: [...aliases], presets }, ...own });
   if (!parsed.ok) throw new Error(parsed.problems.map((problem) => problem.message).join('; '));
   return parsed.spec;

@@ -11,7 +11,7 @@
  *   slot.stalled               reconciler/decide/rules/admission.ts: gave up. Here: its first document is invalid
  *   slot.loading               reconciler/decide/rules/admission.ts: model, image or engine cannot be fetched now
  *                              gateway/traffic/parking.ts: parked for too long, or the service is stopping
- *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already
+ *   slot.queue_full (429)      gateway/traffic/parking.ts: too many requests wait already, or did all the time
  *   limit.* (429)              gateway/traffic/decide/caller-account.ts: the caller has used what it may use
  *   server.overloaded          gateway/body/kept-body.ts and other readers of bodies; api/server/http-server.ts
  *   server.starting            auth/check-token.ts: tokens are not read yet; api/manage/: before the first pass

@@ -64,6 +64,8 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'resources.gpus': [{ ...BASE, resources: { gpus: 0 } }, 'restart'],
   'resources.deviceAccess': [{ ...BASE, resources: { deviceAccess: 'hostDevices' } }, 'restart'],
   'resources.gpuResource': [{ ...BASE, resources: { gpuResource: 'amd.com/gpu' } }, 'restart'],
+  'limits.maxInFlight': [{ ...BASE, limits: { maxInFlight: 4 } }, 'controller'],
+  'limits.maxQueue': [{ ...BASE, limits: { maxQueue: 10 } }, 'controller'],
   'fallback.to': [{ ...BASE, fallback: { to: ['other'] } }, 'controller'],
   'fallback.when': [{ ...BASE, fallback: { to: ['other'], when: ['queue > 8'] } }, 'controller'],
   'fallback.split': [{ ...BASE, fallback: { split: { other: 5 } } }, 'controller'],
