@@ -94,7 +94,7 @@ describe('A flood of 500 requests of one caller', () => {
       expect(inFlight()).toBe(4);
       others.push(reply);
       for (let more = 0; more < 3; more += 1) await answerOne();
-      await until(() => inFlight() === 4);
+      await until(() => open.length === 4);
     }
     await answerAll([...flood, ...others]);
     expect(got).toHaveLength(520);
