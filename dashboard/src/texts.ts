@@ -42,6 +42,8 @@ export const LIMIT_LABELS: Readonly<Record<string, string>> = {
   tokens_per_day: 'Tokens per day',
   max_in_flight: 'Requests at the same time',
   max_output_tokens: 'Tokens of one answer',
+  weight: 'Share where requests wait, from 1 to 100',
+  priority: 'Priority: high, normal or low',
 };
 
 export const T = {

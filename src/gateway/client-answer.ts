@@ -9,12 +9,8 @@ import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/
 import { isUpstreamFailure } from './route/decide/fall-back.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors } from './upstream/decide/judge-answer.ts';
-import { BATCH_MS, type BatchedWriter, type WriteBatcher } from './write-batcher.ts';
+import { AnswerWriter, type WriteBatcher } from './write-batcher.ts';
 
-/** A complete body up to this size is sent in one write with its head, as a string of one character per byte. */
-const JOINED_BODY_BYTES = 64 * 1024;
-/** Larger pieces are written directly, and a batch that exceeds this is written early. */
-const BATCH_BYTES = 16 * 1024;
 /** The rest of an unwanted body is read up to this size, which is faster than a new connection. */
 const DISCARDED_BYTES = 1024 * 1024;
 /** How long the rest of a larger one is read, so that the client can read the answer before the connection closes. */
@@ -34,7 +30,7 @@ interface AnswerRequest {
   readonly dialect: Dialect;
 }
 
-export class ClientAnswer implements BatchedWriter {
+export class ClientAnswer {
   /** Status sent; 0 before `begin` or an error. */
   status = 0;
   /** The code of the error that was sent, if it has one. */
@@ -46,15 +42,11 @@ export class ClientAnswer implements BatchedWriter {
   readonly #requestId: string;
   readonly dialect: Dialect;
   #stream = false;
-  /** This class writes the chunk framing instead of Node. */
-  #framed = false;
+  readonly #writer: AnswerWriter;
   /** Head and comments went out before the answer. */
   #isEarly = false;
   /** The answer ended with an error, so the rest of the upstream's is left out. */
   #isOver = false;
-  readonly #batcher: WriteBatcher;
-  #batch = '';
-  #wroteAt = 0;
   /** Limits of the caller, names and values in turn. */
   limitHeaders: readonly string[] = NO_HEADERS;
   /** Headers that every answer gets, also an error. */
@@ -67,7 +59,7 @@ export class ClientAnswer implements BatchedWriter {
   #lineEnds = 2;
 
   constructor({ req, res, requestId, dialect }: AnswerRequest, batcher: WriteBatcher) {
-    this.#batcher = batcher;
+    this.#writer = new AnswerWriter(res, batcher);
     this.#req = req;
     this.#res = res;
     this.#requestId = requestId;
@@ -84,12 +76,12 @@ export class ClientAnswer implements BatchedWriter {
 
   /**
    * Sends a comment, the first one with the head of a stream of events. Only before `begin` or an error, to a client
-   * that expects a stream. Does nothing for HTTP/1.0, where the end of a body without a length cannot be told from a cut.
+   * that expects a stream. Does nothing for HTTP/1.0, where the end of a body without a length may be a cut as well.
    */
   comment(text: string): void {
     if (this.started || this.#res.destroyed || this.#req.httpVersionMinor !== 1) return;
     if (!this.#isEarly) this.#beginEarly();
-    this.#res.write(frameOf(Buffer.from(`: ${text}\n\n`)), 'latin1');
+    this.#writer.writeNow(`: ${text}\n\n`);
   }
 
   /** Sets status and headers. They are sent with the first bytes of the body. */
@@ -110,35 +102,12 @@ export class ClientAnswer implements BatchedWriter {
     if (piece.length === 0 || this.#isOver) return true;
     const bytes = this.#inDialect(piece);
     if (this.#stream) this.#countLineEnds(bytes);
-    const res = this.#res;
-    if (!this.#framed) return res.write(bytes);
-    if (bytes.length <= BATCH_BYTES) return this.#writeFrame(frameOf(bytes));
-    this.writeBatch();
-    res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
-    res.write(bytes);
-    return res.write('\r\n', 'latin1');
-  }
-
-  writeBatch(): void {
-    if (this.#batch === '') return;
-    const batch = this.#batch;
-    this.#batch = '';
-    if (!this.#res.destroyed) this.#res.write(batch, 'latin1');
+    return this.#writer.write(bytes);
   }
 
   end(piece: Buffer): void {
     if (this.#isOver) return;
-    const res = this.#res;
-    const bytes = this.#inDialect(piece);
-    if (this.#framed) {
-      const large = bytes.length > BATCH_BYTES;
-      if (large) this.write(bytes);
-      const last = large ? '' : frameOf(bytes);
-      res.end(`${this.#batch}${last}0\r\n\r\n`, 'latin1');
-      this.#batch = '';
-    } else if (bytes.length === 0) res.end();
-    else if (bytes.length <= JOINED_BODY_BYTES) res.end(bytes.toString('latin1'), 'latin1');
-    else res.end(bytes);
+    this.#writer.end(this.#inDialect(piece));
   }
 
   /** Sends an error of the gateway. Only before `begin`. */
@@ -201,7 +170,7 @@ export class ClientAnswer implements BatchedWriter {
     this.#res.writeHead(status, headers);
     // Node writes a chunk in four pieces, this class in one.
     if (framed) this.#res.chunkedEncoding = false;
-    this.#framed = framed;
+    this.#writer.framed = framed;
   }
 
   #beginEarly(): void {
@@ -215,7 +184,7 @@ export class ClientAnswer implements BatchedWriter {
   /** The client has a head. Where the request went is known only now, and only events can follow. */
   #beginLate(isStream: boolean): void {
     const lines = Object.entries(this.headers ?? {}).flatMap(([name, value]) => (isOfSlot(name) ? [`: ${name}: ${value}\n`] : []));
-    if (lines.length > 0) this.#res.write(frameOf(Buffer.from(`${lines.join('')}\n`)), 'latin1');
+    if (lines.length > 0) this.#writer.writeNow(`${lines.join('')}\n`);
     if (isStream) return;
     this.status = ERROR_CODES['upstream.failed'].status;
     this.abort('upstream.failed', NO_STREAM);
@@ -228,17 +197,6 @@ export class ClientAnswer implements BatchedWriter {
     const gap = '\n'.repeat(2 - this.#lineEnds);
     res.once('finish', () => res.destroy());
     this.end(Buffer.from(`${gap}${errorEventOf(this.dialect, body)}`));
-  }
-
-  #writeFrame(frame: string): boolean {
-    const now = performance.now();
-    const soon = now - this.#wroteAt < BATCH_MS;
-    this.#wroteAt = now;
-    if (!soon && this.#batch === '') return this.#res.write(frame, 'latin1');
-    if (this.#batch === '') this.#batcher.add(this);
-    this.#batch += frame;
-    if (this.#batch.length > BATCH_BYTES) this.writeBatch();
-    return !this.#res.writableNeedDrain;
   }
 
   #inDialect(piece: Buffer): Buffer {
@@ -297,9 +255,6 @@ const isWithheld = (req: ClientRequest): boolean => req.headers.expect !== undef
 function hasMuchBody(req: ClientRequest): boolean {
   return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
-
-/** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */
-const frameOf = (bytes: Buffer): string => (bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`);
 
 function disableProxyBuffering(headers: string[]): void {
   for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;

@@ -1,12 +1,13 @@
-/** Joins small writes of many streams, so that fewer system calls are needed. */
+/** Writes bodies of answers, and joins small writes of many streams, so that fewer system calls are needed. */
+import type { ClientResponse } from './client-exchange.ts';
 
-export interface BatchedWriter {
+interface BatchedWriter {
   /** Writes what has been collected. Called once for each `add`. */
   writeBatch(): void;
 }
 
 /** Pieces that follow each other within this time are joined. */
-export const BATCH_MS = 1;
+const BATCH_MS = 1;
 
 export type WriteBatcher = ReturnType<typeof createWriteBatcher>;
 
@@ -34,3 +35,73 @@ export function createWriteBatcher() {
     },
   };
 }
+
+/** A complete body up to this size is sent in one write with its head, as a string of one character per byte. */
+const JOINED_BODY_BYTES = 64 * 1024;
+/** Larger pieces are written directly, and a batch that exceeds this is written early. */
+const BATCH_BYTES = 16 * 1024;
+
+/** Writes the body of one answer, once its head is known. */
+export class AnswerWriter implements BatchedWriter {
+  /** This class writes the chunk framing instead of Node. */
+  framed = false;
+  readonly #res: ClientResponse;
+  readonly #batcher: WriteBatcher;
+  #batch = '';
+  #wroteAt = 0;
+
+  constructor(res: ClientResponse, batcher: WriteBatcher) {
+    this.#res = res;
+    this.#batcher = batcher;
+  }
+
+  /** Returns false if the caller should wait until the response has drained. */
+  write(bytes: Buffer): boolean {
+    const res = this.#res;
+    if (!this.framed) return res.write(bytes);
+    if (bytes.length <= BATCH_BYTES) return this.#writeFrame(frameOf(bytes));
+    this.writeBatch();
+    res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
+    res.write(bytes);
+    return res.write('\r\n', 'latin1');
+  }
+
+  /** Does not wait for more. */
+  writeNow(text: string): void {
+    this.#res.write(frameOf(Buffer.from(text)), 'latin1');
+  }
+
+  writeBatch(): void {
+    if (this.#batch === '') return;
+    const batch = this.#batch;
+    this.#batch = '';
+    if (!this.#res.destroyed) this.#res.write(batch, 'latin1');
+  }
+
+  end(bytes: Buffer): void {
+    const res = this.#res;
+    if (this.framed) {
+      const large = bytes.length > BATCH_BYTES;
+      if (large) this.write(bytes);
+      const last = large ? '' : frameOf(bytes);
+      res.end(`${this.#batch}${last}0\r\n\r\n`, 'latin1');
+      this.#batch = '';
+    } else if (bytes.length === 0) res.end();
+    else if (bytes.length <= JOINED_BODY_BYTES) res.end(bytes.toString('latin1'), 'latin1');
+    else res.end(bytes);
+  }
+
+  #writeFrame(frame: string): boolean {
+    const now = performance.now();
+    const soon = now - this.#wroteAt < BATCH_MS;
+    this.#wroteAt = now;
+    if (!soon && this.#batch === '') return this.#res.write(frame, 'latin1');
+    if (this.#batch === '') this.#batcher.add(this);
+    this.#batch += frame;
+    if (this.#batch.length > BATCH_BYTES) this.writeBatch();
+    return !this.#res.writableNeedDrain;
+  }
+}
+
+/** An HTTP/1.1 chunk, one character per byte; empty for no bytes, since an empty chunk would end the body. */
+const frameOf = (bytes: Buffer): string => (bytes.length === 0 ? '' : `${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`);

@@ -1,13 +1,11 @@
-/** Counts finished requests in memory and hands the counts to the thread of the store about once a second. */
-import { Worker } from 'node:worker_threads';
+/** Counts finished requests in memory, and stores the counts about once a second. */
+import { setImmediate } from 'node:timers/promises';
 import type { FinishedRequest } from '../gateway/exchange-deps.ts';
-import { messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import { HOUR_MS, hourOf, PendingRows, sumUsage, type UsageRow, type UsageSum } from './decide/usage-rows.ts';
+import { HOUR_MS, hourOf, PendingRows, sliceRange, sumUsage, type UsageSum } from './decide/usage-rows.ts';
 import type { StoreResult, UsageQuestion, UsageStore, UsageFault } from './usage-store.ts';
-import type { UsageCall } from './usage-thread.ts';
 
 /** What ended before a crash of the service and was not written is lost. */
 const WRITE_MS = 1000;
@@ -16,11 +14,10 @@ const DAY_HOURS = 24;
 /** 13 months of any length. */
 const KEPT_HOURS = 397 * DAY_HOURS;
 const PRUNE_MS = DAY_HOURS * HOUR_MS;
-/** A few rows at a time. A question about a year takes the most. */
-const HEAP_MB = 64;
-const YOUNG_MB = 2;
+/** A log of some megabytes. */
+const WRITES_OF_CHECKPOINT = 100;
 
-/** The methods of the store, called from another thread. */
+/** The methods of the store. */
 export type UsageDatabase = {
   readonly [Name in 'write' | 'read' | 'prune']: (...args: Parameters<UsageStore[Name]>) => Promise<ReturnType<UsageStore[Name]>>;
 } & { close(): Promise<void> };
@@ -140,50 +137,52 @@ function createPruneTimes() {
   };
 }
 
-/** The thread begins with the first call, and again after it has died. */
-export function openUsageThread(path: string): UsageDatabase {
-  let worker: Worker | undefined;
-  let waiting: ((result: StoreResult<never>) => void)[] = [];
-
-  function start(): Worker {
-    const started = new Worker(new URL('usage-thread.ts', import.meta.url), {
-      workerData: path,
-      execArgv: ['--disable-warning=ExperimentalWarning'],
-      env: {},
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
-    });
-    let failure = 'its thread has ended';
-    started.on('message', (result: StoreResult<never>) => {
-      waiting.shift()?.(result);
-      // An idle thread does not keep the process alive.
-      if (waiting.length === 0) started.unref();
-    });
-    started.on('error', (error) => (failure = messageOf(error)));
-    started.on('exit', () => {
-      worker = undefined;
-      const lost = waiting;
-      waiting = [];
-      for (const answer of lost) answer({ ok: false, fault: 'unusable', message: failure });
-    });
-    return started;
-  }
-
-  async function call(message: UsageCall): Promise<StoreResult<never>> {
-    worker ??= start();
-    worker.ref();
-    worker.postMessage(message);
-    return await new Promise((resolve) => waiting.push(resolve));
-  }
-
+/** Opens nothing before the first call. */
+export function openUsageFile(path: string): UsageDatabase {
+  let opening: Promise<UsageStore> | undefined;
+  let writes = 0;
+  const store = async (): Promise<UsageStore> => await (opening ??= loadStore(path));
   return {
-    write: async (rows: readonly UsageRow[]) => await call({ kind: 'write', rows }),
-    read: async (question) => await call({ kind: 'read', question }),
-    prune: async (before) => await call({ kind: 'prune', before }),
+    async write(rows) {
+      const opened = await store();
+      const written = opened.write(rows);
+      writes += 1;
+      if (writes % WRITES_OF_CHECKPOINT === 0) await opened.checkpoint();
+      return written;
+    },
+    /** A slice at a time, since requests wait meanwhile. */
+    async read(question) {
+      const opened = await store();
+      const range = opened.range();
+      if (!range.ok) return range;
+      const sums: UsageSum[] = [];
+      const { from, to } = range.value;
+      for (const slice of sliceRange({ from: Math.max(from, question.from), to: Math.min(to, question.to) }, question.by)) {
+        const read = opened.read({ ...question, ...slice });
+        if (!read.ok) return read;
+        sums.push(...read.value);
+        await setImmediate();
+      }
+      return { ok: true, value: sums };
+    },
+    prune: async (before) => (await store()).prune(before),
     async close() {
-      if (worker === undefined) return;
-      const ended = worker;
-      await call({ kind: 'close' });
-      await ended.terminate();
+      const opened = await opening;
+      await opened?.checkpoint();
+      opened?.close();
     },
   };
+}
+
+/** SQLite takes 2 MB, which only a service that records usage pays. */
+async function loadStore(path: string): Promise<UsageStore> {
+  const { emitWarning } = process;
+  // Node before 24.15 calls it experimental on the terminals of users.
+  process.emitWarning = () => undefined;
+  try {
+    process.getBuiltinModule('node:sqlite');
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  return new (await import('./usage-store.ts')).UsageStore(path);
 }

@@ -1,8 +1,10 @@
 /**
  * Usage in SQLite: a row for each hour, caller, slot and model, and the same for each day, so that questions about
- * months read days. Every call may block on the disk or on a lock, so it runs in its own thread (`usage-thread.ts`).
+ * months read days. Requests of the same thread wait for each call, so no call waits for a lock or for a disk: a
+ * thread of its own would need 30 MB.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import {
@@ -18,8 +20,6 @@ import {
 } from './decide/usage-rows.ts';
 
 const VERSION = 1;
-/** A backup or a shell may hold a lock for a moment; requests do not wait for it. */
-const BUSY_MS = 2000;
 const HOURS_OF_DAY = 24;
 const FILE_MODE = 0o600;
 /** https://sqlite.org/rescode.html; the low byte of extended codes. */
@@ -97,6 +97,14 @@ export class UsageStore {
     });
   }
 
+  /** From the first hour with requests to the end of the last one. */
+  range(): StoreResult<HourRange> {
+    return this.#attempt(({ database }) => {
+      const found = database.prepare('SELECT (SELECT MIN(hour) FROM hours) AS first, (SELECT MAX(hour) + 1 FROM hours) AS past').get();
+      return { from: Number(found?.['first'] ?? 0), to: Number(found?.['past'] ?? 0) };
+    });
+  }
+
   /** Deletes rows of hours before this one. */
   prune(before: number): StoreResult<void> {
     return this.#attempt(({ database }) => {
@@ -105,6 +113,21 @@ export class UsageStore {
         database.prepare('DELETE FROM days WHERE day < ?').run(Math.floor(before / 24));
       });
     });
+  }
+
+  /**
+   * Moves what was written from the log into the file. Call nothing else until it resolves: the log must not begin anew
+   * before the file is on the disk, so that a power failure damages neither. Never rejects.
+   */
+  async checkpoint(): Promise<void> {
+    if (this.#open === undefined) return;
+    try {
+      await sync(`${this.#path}-wal`);
+      this.#open.database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+      await sync(this.#path);
+    } catch {
+      // The log grows until a later call succeeds.
+    }
   }
 
   close(): void {
@@ -151,6 +174,11 @@ export class UsageStore {
 
 const asideOf = (path: string): string => `${path}.damaged`;
 
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  await handle.datasync();
+}
+
 function inodeOf(path: string): bigint | undefined {
   return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
 }
@@ -167,7 +195,7 @@ function openDatabase(path: string): Open {
   } finally {
     closeSync(descriptor);
   }
-  const database = new DatabaseSync(path, { timeout: BUSY_MS });
+  const database = new DatabaseSync(path, { timeout: 0 });
   try {
     prepareSchema(database, path);
     return { database, inode, adds: [addTo(database, 'hours', 'hour', 1), addTo(database, 'days', 'day', HOURS_OF_DAY)] };
@@ -181,8 +209,8 @@ function prepareSchema(database: DatabaseSync, path: string): void {
   const version = versionOf(database);
   if (version > VERSION)
     throw new FaultyFile('newer', `"${path}" was written by a newer version (schema ${version}): update this one, or move the file away`);
-  // A crash of the machine may lose the last seconds, and never damages the file.
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  // `checkpoint` syncs in the same order as SQLite would, in threads of the system.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0');
   if (version === VERSION) return;
   inTransaction(database, () => {
     // Another process may have been faster.

@@ -38,7 +38,7 @@ import { createChangeRecord } from '../files/change-files.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
-import { createUsageRecorder, openUsageThread, type UsageRecorder } from '../usage/usage-recorder.ts';
+import { createUsageRecorder, openUsageFile, type UsageRecorder } from '../usage/usage-recorder.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
@@ -265,7 +265,7 @@ function openUsage(
     const slot = board.current().slots.get(name);
     return slot?.model?.id ?? slot?.spec.model.default;
   };
-  const database = openUsageThread(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
+  const database = openUsageFile(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
   return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, modelOf, log });
 }
 

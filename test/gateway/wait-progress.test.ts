@@ -152,7 +152,7 @@ describe('The official packages', () => {
 
   const openai = (): OpenAI => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
   const anthropic = (): Anthropic => new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 });
-  const ask = { model: 'primary', stream: true, messages: [{ role: 'user', content: 'Hi' }] } as const;
+  const ask = { model: 'primary', stream: true as const, messages: [{ role: 'user' as const, content: 'Hi' }] };
 
   test('of OpenAI reads over comments, and raises a later error', async () => {
     // `create` resolves with the head, which comes while the request waits.

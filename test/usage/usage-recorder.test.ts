@@ -1,11 +1,11 @@
-/** The recorder with its real thread and file, and with a store that fails. */
+/** The recorder with its real file, and with a store that fails. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { StoreResult } from '../../src/usage/usage-store.ts';
-import { createUsageRecorder, openUsageThread, type UsageDatabase, type UsageRecorder } from '../../src/usage/usage-recorder.ts';
+import { createUsageRecorder, openUsageFile, type UsageDatabase, type UsageRecorder } from '../../src/usage/usage-recorder.ts';
 import { slotName } from '../gateway/support/board-fixture.ts';
 
 const HOUR = 3_600_000;
@@ -36,7 +36,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-function record(database: UsageDatabase = openUsageThread(file)): UsageRecorder {
+function record(database: UsageDatabase = openUsageFile(file)): UsageRecorder {
   const recorder = createUsageRecorder({
     database,
     wallNow: () => time.wall,
@@ -98,16 +98,6 @@ test('warns of each cause once an hour', async () => {
   }
   expect(warnings.length).toBe(3);
   expect(await recorder.query({ ...ALL, by: ['hour'] })).toMatchObject({ sums: [{ requests: 3 }, { requests: 1 }, { requests: 1 }] });
-});
-
-test('a thread that dies takes nothing with it', async () => {
-  let writes = 0;
-  const thread = openUsageThread(file);
-  const lost: StoreResult<never> = { ok: false, fault: 'unusable', message: 'its thread has ended' };
-  const recorder = record({ ...thread, write: async (rows) => ((writes += 1) === 1 ? lost : await thread.write(rows)) });
-  recorder.note(finished);
-  expect(await recorder.query(ALL)).toMatchObject({ sums: [{ requests: 1 }], problem: expect.stringContaining('ended') });
-  expect(await recorder.query(ALL)).toMatchObject({ sums: [{ requests: 1 }], problem: undefined });
 });
 
 test('keeps 13 months, and deletes nothing while the clock jumps', async () => {

@@ -79,7 +79,7 @@ function LimitFields({ limits, onChange }: LimitFieldsProps): JSX.Element {
         <label key={key}>
           {label}
           <input
-            inputMode={key === MODELS ? 'text' : 'numeric'}
+            inputMode={TEXTS.has(key) ? 'text' : 'numeric'}
             value={limits[key] ?? ''}
             autocomplete="off"
             onInput={(event) => onChange({ ...limits, [key]: event.currentTarget.value })}
@@ -91,14 +91,20 @@ function LimitFields({ limits, onChange }: LimitFieldsProps): JSX.Element {
 }
 
 const MODELS = 'models';
+const TEXTS: ReadonlySet<string> = new Set([MODELS, 'priority']);
 
 /** Fields that are empty limit nothing. */
 const limitsOf = (written: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(written)
       .filter(([, text]) => text.trim() !== '')
-      .map(([key, text]) => [key, key === MODELS ? text.split(',').map((name) => name.trim()) : Number(text)]),
+      .map(([key, text]) => [key, valueOf(key, text.trim())]),
   );
+
+function valueOf(key: string, text: string): unknown {
+  if (key === MODELS) return text.split(',').map((name) => name.trim());
+  return TEXTS.has(key) ? text : Number(text);
+}
 
 /** The end of a local day. */
 const endOf = (day: string): { readonly expires_at?: string } =>

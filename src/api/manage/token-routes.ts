@@ -93,6 +93,8 @@ export const TokenLimitEdits = z.strictObject({
   tokens_per_day: CALLER_LIMITS.tokens_per_day.nullable(),
   max_in_flight: CALLER_LIMITS.max_in_flight.nullable(),
   max_output_tokens: CALLER_LIMITS.max_output_tokens.nullable(),
+  weight: CALLER_LIMITS.weight.nullable(),
+  priority: CALLER_LIMITS.priority.nullable(),
 });
 
 function editRoute(tokens: TokenManager): DocumentedRoute {

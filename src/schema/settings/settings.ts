@@ -21,6 +21,7 @@ import {
   ProxyAddresses,
   PublicKey,
   SizeBytes,
+  Switch,
   TimeZone,
   WorkerCount,
 } from './setting-values.ts';
@@ -148,18 +149,15 @@ export const SettingsSchema = z.strictObject({
   SVC_MDNS: Flag.prefault('0').describe(
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
-  SVC_OLLAMA: z
-    .enum(['off', 'on'])
-    .default('off')
-    .describe('`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)'),
-  SVC_USAGE: z
-    .enum(['off', 'on'])
-    .default('on')
-    .describe('`off`: the service does not count requests and tokens of callers (`docs/usage.md`). In a cluster, it never does'),
-  SVC_UPSTREAM: z
-    .enum(['off', 'on'])
-    .default('off')
-    .describe('`on`: administrators reach every path of the model server of a slot under `/upstream/<slot>/` (`docs/requests.md`)'),
+  SVC_OLLAMA: Switch.default('off').describe(
+    '`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)',
+  ),
+  SVC_USAGE: Switch.default('on').describe(
+    '`off`: the service does not count requests and tokens of callers (`docs/usage.md`). In a cluster, it never does',
+  ),
+  SVC_UPSTREAM: Switch.default('off').describe(
+    '`on`: administrators reach every path of the model server of a slot under `/upstream/<slot>/` (`docs/requests.md`)',
+  ),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])
     .default('off')

@@ -1,4 +1,4 @@
-/** What a caller may use, and its share where requests wait: optional keys of a token, and of a table in `callers` for callers without one. */
+/** What a caller may use, and its share where requests wait: keys of a token, or of a table for callers without one. */
 import { z } from 'zod';
 
 /** The first ones are served first where requests wait. */

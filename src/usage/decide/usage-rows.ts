@@ -151,6 +151,20 @@ function compareNames(one: UsageSum, other: UsageSum): number {
   return 0;
 }
 
+/** Whole days, of which each slice reads some thousand rows, or some hours. */
+const SLICE_HOURS = { days: 28 * HOURS_OF_DAY, hours: 4 * HOURS_OF_DAY };
+
+/** Cuts a range at ends of days, so that no sum of a day or an hour has parts in two slices. */
+export function sliceRange({ from, to }: HourRange, by: readonly Grouping[]): readonly HourRange[] {
+  const length = by.includes('hour') ? SLICE_HOURS.hours : SLICE_HOURS.days;
+  const first = Math.floor(from / length);
+  const count = from < to ? Math.ceil(to / length) - first : 0;
+  return Array.from({ length: count }, (_, index) => ({
+    from: Math.max(from, (first + index) * length),
+    to: Math.min(to, (first + index + 1) * length),
+  }));
+}
+
 interface SplitRange {
   /** Hours before the first whole day, and after the last one. */
   readonly hours: readonly [HourRange, HourRange];

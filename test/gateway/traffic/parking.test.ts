@@ -73,17 +73,13 @@ describe('createParking()', () => {
       const ticket = enter(waiter(name, log));
       return ticket.kind === 'parked' ? [ticket] : [];
     });
-    const places = () => tickets.map(({ place }) => Object.values(place()));
-    expect(places()).toEqual([
-      [1, 3],
-      [2, 3],
-      [3, 3],
+    expect(tickets.map(({ outlook }) => outlook())).toMatchObject([
+      { position: 0, waiting: 3 },
+      { position: 1, waiting: 3 },
+      { position: 2, waiting: 3 },
     ]);
     tickets.shift()?.leave();
-    expect(places()).toEqual([
-      [1, 2],
-      [2, 2],
-    ]);
+    expect(tickets.map(({ outlook }) => outlook().waiting)).toEqual([2, 2]);
     parking.close('stopping');
   });
 

@@ -1,6 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { COUNTS, hourOf, OTHERS, PendingRows, splitRange, sumUsage, type UsageRow } from '../../../src/usage/decide/usage-rows.ts';
+import {
+  COUNTS,
+  hourOf,
+  OTHERS,
+  PendingRows,
+  sliceRange,
+  splitRange,
+  sumUsage,
+  type UsageRow,
+} from '../../../src/usage/decide/usage-rows.ts';
 import { slotName } from '../../gateway/support/board-fixture.ts';
 
 const slot = slotName('primary');
@@ -125,6 +134,20 @@ test('splitRange() covers each hour once', () => {
       expect(covered.toSorted((one, other) => one - other)).toEqual(
         Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index),
       );
+    }),
+  );
+});
+
+test('sliceRange() covers each hour once, and cuts at ends of days', () => {
+  const hour = fc.integer({ min: 0, max: 5000 });
+  fc.assert(
+    fc.property(hour, hour, fc.constantFrom(['day'] as const, ['hour'] as const, []), (from, to, by) => {
+      const slices = sliceRange({ from, to }, by);
+      expect([slices[0]?.from, slices.at(-1)?.to]).toEqual(from < to ? [from, to] : [undefined, undefined]);
+      for (const [index, slice] of slices.entries()) {
+        expect(slice.to).toBeGreaterThan(slice.from);
+        if (index > 0) expect([slice.from, slice.from % 24]).toEqual([slices[index - 1]?.to, 0]);
+      }
     }),
   );
 });

@@ -15,7 +15,11 @@ type Progress = NonNullable<NonNullable<RoutedSlot['status']>['progress']>;
 export function waitText(slot: Pick<RoutedSlot, 'admission' | 'status'> | undefined, { position, waiting, waitMs }: QueuePlace): string {
   const { state = 'waiting', progress } = slot?.status ?? {};
   const because = slot?.admission.kind === 'park' ? slot.admission.because : undefined;
-  const parts = [`${state}${percentOf(progress)}`, ...timeLeft(progress, slot?.admission.kind === 'open' ? waitMs : undefined), `position ${position} of ${waiting}`];
+  const parts = [
+    `${state}${percentOf(progress)}`,
+    ...timeLeft(progress, slot?.admission.kind === 'open' ? waitMs : undefined),
+    `position ${position} of ${waiting}`,
+  ];
   // A line end in a comment would begin a field of an event.
   return `svc ${parts.join(', ')}${because === undefined ? '' : `: ${because}`}`.replaceAll(/\s+/g, ' ');
 }
