@@ -34,15 +34,3 @@ export function boardSlot(name: SlotName, spec: SlotSpec, state: SlotState, gene
     explain: () => `slot ${name}: ${state}\n  because the model is "${spec.model.default}"`,
   };
 }
-
-/** An entry of the list of changes. */
-export const CHANGE = {
-  at: '2026-11-27T08:00:00.000Z',
-  who: 'anna',
-  caller: 'user:anna',
-  scope: 'admin',
-  address: null,
-  request_id: 'r1',
-  slot: SlotName.parse('primary'),
-  message: 'deleted the slot "primary"',
-};

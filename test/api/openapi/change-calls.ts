@@ -18,3 +18,15 @@ export const CHANGE_CALLS = [
     body: { slots: [{ name: 'extra', spec: { provider: 'gguf', model: { default: 'a' } }, resource_version: 'old' }] },
   },
 ] as const;
+
+/** An entry of the list of changes. */
+export const CHANGE = {
+  at: '2026-11-27T08:00:00.000Z',
+  who: 'anna',
+  caller: 'user:anna',
+  scope: 'admin',
+  address: null,
+  request_id: 'r1',
+  slot: null,
+  message: 'deleted the profile "old"',
+};

@@ -12,11 +12,10 @@ import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-ups
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
 import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
-import { CHANGE } from '../manage/world-slots.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
-import { CHANGE_CALLS } from './change-calls.ts';
+import { CHANGE, CHANGE_CALLS } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
 import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
