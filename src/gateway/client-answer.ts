@@ -35,8 +35,8 @@ export class ClientAnswer {
   status = 0;
   /** The code of the error that was sent, if it has one. */
   code: string | undefined;
-  /** Milliseconds for which the client did not read what was ready; undefined if it always did. */
-  blockedMs: number | undefined;
+  #blockedMs: number | undefined;
+  #blockedSince: number | undefined;
   readonly #req: ClientRequest;
   readonly #res: ClientResponse;
   readonly #requestId: string;
@@ -68,6 +68,11 @@ export class ClientAnswer {
 
   get started(): boolean {
     return this.status !== 0;
+  }
+
+  /** Milliseconds for which the client did not read what was ready; undefined if it always did. */
+  get blockedMs(): number | undefined {
+    return this.#blockedSince === undefined ? this.#blockedMs : (this.#blockedMs ?? 0) + performance.now() - this.#blockedSince;
   }
 
   get streamed(): boolean {
@@ -143,9 +148,10 @@ export class ClientAnswer {
   }
 
   onceDrained(callback: () => void): void {
-    const since = performance.now();
+    this.#blockedSince = performance.now();
     this.#res.once('drain', () => {
-      this.blockedMs = (this.blockedMs ?? 0) + performance.now() - since;
+      this.#blockedMs = this.blockedMs;
+      this.#blockedSince = undefined;
       callback();
     });
   }

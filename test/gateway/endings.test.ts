@@ -245,6 +245,7 @@ describe('back-pressure', () => {
     });
     req.destroy();
     await until(() => upstream.left() === 1);
+    expect(gateway.finished[0]?.blockedSeconds).toBeGreaterThan(0);
   });
 
   test('does not pause a client with a large body until its slot is open, because it would not be noticed when it leaves', async () => {

@@ -107,7 +107,7 @@ function explainStart(request: EndedRequest, { others }: SlowFacts, server: numb
   const openAt = arrivedAt + parked * 1000;
   const ends = others.flatMap((other) => {
     const isEarlier = other.finished.slot === slot && other.at - other.finished.seconds * 1000 < arrivedAt;
-    return isEarlier && other.at > openAt && other.at <= openAt + server * 1000 ? [other.at] : [];
+    return isEarlier && other.at <= openAt + server * 1000 ? [other.at] : [];
   });
   const text = secondsText(server);
   if (ends.length > 0 && Math.max(...ends) - openAt >= server * 500)
