@@ -186,6 +186,7 @@ describe('Waiting requests', () => {
     publish(gateway.board, { name: 'primary', admission: PARK });
     expect(demand()?.waitingSince).toBeGreaterThanOrEqual(at);
     publish(gateway.board, opened('primary', 1));
+    expect(demand()).toMatchObject({ waiting: 1, waitingSince: undefined });
     await answerAll(both);
   });
 

@@ -137,3 +137,16 @@ describe('createHolds()', () => {
 function boardSlotOf(workload: string): typeof SLOT {
   return { ...SLOT, targets: [{ workload: workloadId(workload), endpoint: { host: '127.0.0.1', port: 1 } }] };
 }
+
+test.each([
+  [1, 5, 5],
+  [2, 5, 2],
+  [8, 5, 1],
+])('each of %d processes has its part of %d requests in flight: %d', (shares, maxInFlight, most) => {
+  const holds = createHolds({ now: () => 1, board: createBoard(), onActivity: () => undefined, shares });
+  const slot = boardSlot({ name: 'primary', targets: [{ workload: 'w', port: 9 }], limits: { maxInFlight } });
+  const held = Array.from({ length: 10 }, () => holds.acquire(slot, { onStopping: () => undefined }));
+  expect([held.filter((hold) => hold !== undefined).length, holds.isFull(slot)]).toEqual([most, true]);
+  held[0]?.release();
+  expect(holds.isFull(slot)).toBe(false);
+});

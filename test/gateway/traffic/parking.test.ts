@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import type { Claim } from '../../../src/gateway/traffic/decide/fair-queue.ts';
 import type { Refusal } from '../../../src/gateway/route/decide/route.ts';
 import { createParking, type Parking, type Waiter } from '../../../src/gateway/traffic/parking.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
@@ -235,6 +236,36 @@ describe('createParking()', () => {
     expect(made.demands).toBe(1);
     publish(made.board, { name: 'embed' });
     expect(made.parking.demand().size).toBe(0);
+  });
+
+  test('tells each request how many will probably be served before it, and how long that will take', () => {
+    let [time, isFull] = [0, true];
+    const board = createBoard();
+    const settings = { SVC_PARK_LIMIT: 8, SVC_PARK_TIMEOUT: 60_000 };
+    const parking = createParking({ board, now: () => time, settings, isFull: () => isFull, onDemand: () => undefined });
+    publish(board, { name: 'primary', targets: [{ workload: 'w', port: 9 }], limits: { maxInFlight: 1 } });
+    const log: string[] = [];
+    const enter = (name: string, more: Partial<Claim> = {}) => {
+      const who = waiter(name, log);
+      const served = { ...who, onOpen: () => void (isFull = log.push(name) > 0) };
+      const claim: Claim = { caller: 'a', weight: 1, priority: 'normal', work: 1, ...more };
+      const entered = parking.enter(PRIMARY, served, { deadline: 60_000, again: false, claim });
+      if (entered.kind !== 'parked') throw new Error(entered.message);
+      return entered;
+    };
+    const tickets = [enter('a1'), enter('a2'), enter('b1', { caller: 'b' }), enter('low', { priority: 'low' })];
+    const positions = () => tickets.map((ticket) => ticket.outlook().position);
+    expect(positions()).toEqual([0, 2, 1, 3]);
+    expect(tickets[0]?.outlook().waitMs).toBeUndefined();
+    for (let turn = 0; turn < 2; turn += 1) {
+      time += 2000;
+      isFull = false;
+      parking.serve(PRIMARY);
+    }
+    expect(log).toEqual(['a1', 'b1']);
+    expect(tickets[1]?.outlook()).toEqual({ position: 0, waitMs: 2000 });
+    expect(tickets[3]?.outlook()).toEqual({ position: 1, waitMs: 4000 });
+    parking.close('stopping');
   });
 
   test('passes the published slot to the requests it admits', () => {

@@ -118,11 +118,10 @@ function createClass<Item>() {
   let sequence = 0;
   let size = 0;
 
-  /** The caller begins to wait. */
+  /** The caller begins to wait. One that is remembered is ahead of the class, or level with it. */
   function enter(key: string): WaitingCaller<Item> {
     const known = callers.get(key);
     const caller = known ?? { key, virtualTime, sequence: 0, first: undefined, last: undefined, heapIndex: -1 };
-    caller.virtualTime = Math.max(caller.virtualTime, virtualTime);
     caller.sequence = sequence += 1;
     callers.set(key, caller);
     if (known === undefined) heap.add(caller);

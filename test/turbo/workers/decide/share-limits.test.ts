@@ -17,6 +17,7 @@ test.each([2, 3, 4, 16, 64])('with %d processes, all shares together stay within
   expect(controller.SVC_PARK_LIMIT + workers * worker.SVC_PARK_LIMIT).toBeLessThanOrEqual(LIMITS.SVC_PARK_LIMIT);
   expect(controller.SVC_SPOOL_LIMIT + workers * worker.SVC_SPOOL_LIMIT).toBe(LIMITS.SVC_SPOOL_LIMIT);
   expect(worker.SVC_MAX_CONNECTIONS * processes).toBeLessThanOrEqual(LIMITS.SVC_MAX_CONNECTIONS);
+  expect([controller.shares, worker.shares]).toEqual([processes, processes]);
   // It counts those of the workers as well.
   expect(controller.SVC_MAX_CONNECTIONS).toBe(LIMITS.SVC_MAX_CONNECTIONS);
 });
