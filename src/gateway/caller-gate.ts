@@ -5,7 +5,7 @@ import type { ClientAnswer } from './client-answer.ts';
 import type { ExchangeDeps, ExchangeRequest } from './exchange-deps.ts';
 import type { RequestEvents } from './request-events.ts';
 import type { AdmittedRequest, RefusedRequest } from './traffic/admit-caller.ts';
-import { estimateWork, type Claim } from './traffic/decide/fair-queue.ts';
+import { estimateWork, type Claim } from './traffic/decide/turns.ts';
 
 type GateDeps = Pick<ExchangeDeps, 'board' | 'admitCaller' | 'applyPreset' | 'outputCap' | 'visibleTo'>;
 

@@ -37,7 +37,7 @@ import { OPENAI } from './route/decide/dialects.ts';
 import { causeOf, type FallbackCause } from './route/decide/fall-back.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
 import { planRequest, refuseUse, routeRequest } from './route/decide/route.ts';
-import type { Claim } from './traffic/decide/fair-queue.ts';
+import type { Claim } from './traffic/decide/turns.ts';
 import { ParkedRequest } from './traffic/parked-request.ts';
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */

@@ -144,3 +144,15 @@ describe('svcctl token in a cluster', () => {
     expect([headers?.['x-api-key'], headers?.authorization, headers?.['user-agent']]).toEqual([undefined, undefined, 'svcctl']);
   }, 180_000);
 });
+
+test('a token gets its weight and priority as options, and an edit changes and removes them', async () => {
+  const options = { env: { HOME: home, SVC_CONFIG_DIR: home, SVC_STATE_DIR: home } };
+  const create = ['token', 'create', '--label', 'batch', '--scope', 'v1-only', '--weight', '5', '--priority', 'low', '-o', 'json'];
+  const created: { id: string; limits: object } = JSON.parse((await svcctl(create, options)).out);
+  expect(created.limits).toEqual({ weight: 5, priority: 'low' });
+  const edited = await svcctl(['token', 'edit', created.id, '--weight', 'none', '--priority', 'high'], options);
+  expect([edited.code, edited.out]).toEqual([0, expect.stringContaining('priority = high')]);
+  expect(edited.out).not.toContain('weight');
+  const wrong = await svcctl(['token', 'edit', created.id, '--weight', '101'], options);
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Invalid value of --weight')]);
+});

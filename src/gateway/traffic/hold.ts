@@ -13,6 +13,7 @@ import type { WorkloadActivity } from '../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
 import type { Hold, RequestEvents } from '../request-events.ts';
+import { partOf } from './decide/turns.ts';
 import { createDenseSet, type DenseSet, type Member } from '../../platform/dense-set.ts';
 import { authorityOf } from '../route/decide/route.ts';
 import { hashText, pickReplica } from '../route/decide/pick-replica.ts';
@@ -195,9 +196,6 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
     },
   };
 }
-
-/** The part of a limit that each process has: at least one, unless the limit is 0. */
-export const partOf = (limit: number, processes: number): number => (limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes)));
 
 /** Compares address and workload, since another workload may get the same address later. */
 export function isSameTarget(one: Target, other: Target): boolean {

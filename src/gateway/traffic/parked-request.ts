@@ -17,11 +17,11 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ExchangeDeps } from '../exchange-deps.ts';
 import type { LostAttempt, RequestEvents } from '../request-events.ts';
 import type { FallbackCause } from '../route/decide/fall-back.ts';
-import type { Claim } from './decide/fair-queue.ts';
+import type { Claim } from './decide/turns.ts';
 import { isSameTarget } from './hold.ts';
-import type { Ticket, Waiter } from './parking.ts';
+import type { Ticket } from './parking.ts';
 import { WaitProgress, type CommentedAnswer } from './wait-progress.ts';
-import type { Outlook } from './slot-queue.ts';
+import type { Outlook, Waiter } from './slot-queue.ts';
 
 /** Deaths after which a request is sent again. With more, one prompt that crashes the server could stall a slot. */
 const RESENDS = 2;

@@ -1,10 +1,10 @@
 /**
  * The queues of requests that wait for their slot, one per slot, limited in number and time. Callers take turns
- * (`decide/fair-queue.ts`), and requests of one caller are served in the order in which they came. Parking starts
+ * (`decide/turns.ts`), and requests of one caller are served in the order in which they came. Parking starts
  * nothing itself.
  *
  *   enter() ──► queue of the slot ──► the board is published with the slot
- *                 │                     open: onOpen, if it is not full       refused or removed: fail       else: stays
+ *                 │                     open: onOpen, if it is not full     refused or removed: fail     else: stays
  *                 ├─► a request of the slot has ended, so that it is not full any more: onOpen, for the next one
  *                 ├─► the deadline passes: fail("slot.loading"), or fail("slot.queue_full") where the slot is full
  *                 └─► leave(): the client has left, or the request goes on without the queue
@@ -17,19 +17,9 @@ import type { Demand } from '../../reconciler/ports.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
-import type { RequestEvents } from '../request-events.ts';
 import type { Refusal } from '../route/decide/route.ts';
-import type { Claim } from './decide/fair-queue.ts';
-import { partOf } from './hold.ts';
-import { SlotQueue, type Outlook, type Parked } from './slot-queue.ts';
-
-/** Called while the board is published. `onRoutable`, for the first board, is for waiters without a slot. */
-export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
-  /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
-  accepts?(slot: RoutedSlot): boolean;
-  /** A board has been published on which the slot is not open. The waiter stays. */
-  onClosed?(): void;
-}
+import { partOf, type Claim } from './decide/turns.ts';
+import { SlotQueue, type Outlook, type Parked, type Waiter } from './slot-queue.ts';
 
 export interface Ticket {
   readonly kind: 'parked';
@@ -84,7 +74,7 @@ export function createParking({ board, now, settings, onDemand, isFull = () => f
     return true;
   }
 
-  /** Serves whoever's turn it is while the slot has room. A request that enters again meanwhile is not visited twice. */
+  /** Serves whoever's turn it is while the slot has room. What enters again meanwhile is not visited twice. */
   function serve(key: SlotName, queue: SlotQueue, slot: RoutedSlot): void {
     if (serving.has(key)) return;
     serving.add(key);

@@ -1,8 +1,17 @@
-/** The requests that wait for one slot: whose turn it is, and what can be told of the wait. Clocks are of the caller. */
+/** The requests that wait for one slot: whose turn it is, and what can be told of the wait. It knows no clock. */
 import type { Demand } from '../../reconciler/ports.ts';
 import type { RoutedSlot } from '../../reconciler/board.ts';
-import type { Waiter } from './parking.ts';
-import { createFairQueue, type Claim, type Place } from './decide/fair-queue.ts';
+import type { RequestEvents } from '../request-events.ts';
+import type { Claim } from './decide/turns.ts';
+import { createFairQueue, type Place } from './fair-queue.ts';
+
+/** Called while the board is published. `onRoutable`, for the first board, is for waiters without a slot. */
+export interface Waiter extends Pick<RequestEvents, 'onOpen' | 'fail'>, Partial<Pick<RequestEvents, 'onRoutable'>> {
+  /** Returns whether the open slot is worth a try for a request that has just failed on it. Default: yes. */
+  accepts?(slot: RoutedSlot): boolean;
+  /** A board has been published on which the slot is not open. The waiter stays. */
+  onClosed?(): void;
+}
 
 export interface Parked {
   readonly waiter: Waiter;
@@ -90,7 +99,7 @@ export class SlotQueue {
   /** The slot is open. `turns`: not for all at once. */
   open(slot: RoutedSlot, turns: boolean): void {
     if (turns) this.#loadingSince = undefined;
-    for (const parked of [...this.#resting]) this.#queueUp(parked, slot);
+    for (const parked of Array.from(this.#resting)) this.#queueUp(parked, slot);
   }
 
   /** The slot loads. */
@@ -98,7 +107,7 @@ export class SlotQueue {
     this.#loadingSince ??= now;
     this.#servedAt = undefined;
     for (const { waiter } of this.#all) waiter.onClosed?.();
-    for (const parked of [...this.#resting]) this.#queueUp(parked, slot);
+    for (const parked of Array.from(this.#resting)) this.#queueUp(parked, slot);
   }
 
   /** A request of the slot has ended, so that the next one has its turn. */

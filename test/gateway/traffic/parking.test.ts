@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import type { Claim } from '../../../src/gateway/traffic/decide/fair-queue.ts';
+import type { Claim } from '../../../src/gateway/traffic/decide/turns.ts';
 import type { Refusal } from '../../../src/gateway/route/decide/route.ts';
-import { createParking, type Parking, type Waiter } from '../../../src/gateway/traffic/parking.ts';
+import { createParking, type Parking } from '../../../src/gateway/traffic/parking.ts';
+import type { Waiter } from '../../../src/gateway/traffic/slot-queue.ts';
 import { createBoard, type Board } from '../../../src/reconciler/board.ts';
 import { boardSlot, DISABLED, OPEN, PARK, publish, slotName } from '../support/board-fixture.ts';
 

@@ -1,6 +1,6 @@
 /** Random worlds of holds and queues: swaps, memory turns, edits of limits, cancelled requests and restarts. The bound holds in each. */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { mostWorkBefore, type Claim } from '../../../src/gateway/traffic/decide/fair-queue.ts';
+import { mostWorkBefore, type Claim } from '../../../src/gateway/traffic/decide/turns.ts';
 import type { Hold } from '../../../src/gateway/request-events.ts';
 import type { Ticket } from '../../../src/gateway/traffic/parking.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
@@ -191,7 +191,7 @@ function live(seed: number): World {
   for (let turn = 0; world.asked.size > 0; turn += 1) {
     if (turn > 1000) throw new Error('Requests wait without end');
     publish(world);
-    for (const asked of [...world.asked]) if (asked.hold !== undefined) end(world, asked);
+    for (const asked of world.asked) if (asked.hold !== undefined) end(world, asked);
     check(world);
   }
   return world;

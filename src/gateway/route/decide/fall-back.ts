@@ -45,7 +45,7 @@ export interface FallbackFacts {
 
 export const MOST_MOVES = 4;
 
-/** Returns the slot that the request moves to: the first that is open and not full, else the first that it may wait for. */
+/** Returns the slot that the request moves to: the first that is open and not full, else the first to wait for. */
 export function fallBack(
   cause: FallbackCause,
   { slot, moves }: Place,

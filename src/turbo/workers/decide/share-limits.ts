@@ -2,7 +2,7 @@
  * Divides the limits of the service among its processes. The controller alone serves large bodies and recordings, so it
  * gets most of the memory for bodies, and the disk. Pure.
  */
-import { partOf } from '../../../gateway/traffic/hold.ts';
+import { partOf } from '../../../gateway/traffic/decide/turns.ts';
 import type { Settings } from '../../../schema/settings/settings.ts';
 
 export type SharedLimits = Pick<

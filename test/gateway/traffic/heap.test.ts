@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { createHeap, type HeapItem } from '../../src/platform/heap.ts';
-import { createRandom } from '../support/simulation/seeded-random.ts';
+import { createHeap, type HeapItem } from '../../../src/gateway/traffic/heap.ts';
+import { createRandom } from '../../support/simulation/seeded-random.ts';
 
 interface Numbered extends HeapItem {
   value: number;
@@ -30,6 +30,6 @@ test('the first item is always the least one, while items are added, moved and r
       throw new Error(`Step ${step}: ${heap.first()?.value} instead of ${least}`);
   }
   expect(new Set(heap.items())).toEqual(known);
-  for (const item of [...heap.items()]) heap.remove(item);
+  for (const item of heap.items().toReversed()) heap.remove(item);
   expect(heap.first()).toBeUndefined();
 });

@@ -1,17 +1,9 @@
 /** Random callers that flood, come now and then, leave, and change their weights: whatever they do, the bound holds. */
 import { describe, expect, test } from '@jest/globals';
-import {
-  createFairQueue,
-  estimateWork,
-  MOST_WORK,
-  mostTurns,
-  mostWorkBefore,
-  TURNS,
-  type Claim,
-  type Place,
-} from '../../../../src/gateway/traffic/decide/fair-queue.ts';
-import { PRIORITIES, type Priority } from '../../../../src/schema/words/caller-limits.ts';
-import { createRandom, type Random } from '../../../support/simulation/seeded-random.ts';
+import { createFairQueue, type Place } from '../../../src/gateway/traffic/fair-queue.ts';
+import { estimateWork, MOST_WORK, mostTurns, mostWorkBefore, TURNS, type Claim } from '../../../src/gateway/traffic/decide/turns.ts';
+import { PRIORITIES, type Priority } from '../../../src/schema/words/caller-limits.ts';
+import { createRandom, type Random } from '../../support/simulation/seeded-random.ts';
 
 /** `SVC_TEST_SCALE=10` runs ten times as many. */
 const WORLDS = Math.round(10_000 * Number(process.env['SVC_TEST_SCALE'] ?? 1));
@@ -115,7 +107,7 @@ function live(seed: number): World {
       const left = [...world.waiting.values()][random.int(0, world.waiting.size)];
       if (left !== undefined) leave(world, left);
     } else if (drawn < 0.99) world.weights.clear();
-    else for (const each of [...world.waiting.values()]) if (random.chance(0.8)) leave(world, each);
+    else for (const each of world.waiting.values()) if (random.chance(0.8)) leave(world, each);
     if (world.queue.size() !== world.waiting.size) throw new Error(`${world.queue.size()} instead of ${world.waiting.size} wait`);
   }
   while (world.waiting.size > 0) serve(world);
