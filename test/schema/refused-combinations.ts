@@ -2,6 +2,7 @@
 export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<string, unknown>>, path: string])[] = [
   [{ storage: { claimName: 'models', hostPath: '/models' } }, 'storage.claimName'],
   [{ resources: { deviceAccess: 'hostDevices', gpuResource: 'nvidia.com/gpu' } }, 'resources.gpuResource'],
+  [{ resources: { devices: ['gpu0'], gpus: 1 } }, 'resources.devices'],
   [{ autoscale: { min: 3, max: 2, target: { inFlight: 1 } } }, 'autoscale.min'],
   [{ fallback: { when: ['stalled'] } }, 'fallback'],
   [{ fallback: { split: { a: 60, b: 41 } } }, 'fallback.split'],

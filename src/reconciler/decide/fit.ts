@@ -2,7 +2,7 @@
 import type { MemoryDemand, MemorySplit } from '../../providers/provider.ts';
 import type { Hardware } from '../../schema/status/hardware.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
-import { poolsOfBackend, HOST, type MemoryPool, type PoolBytes, type PoolId } from './facts/memory-pools.ts';
+import { poolsOfBackend, withDevices, HOST, type MemoryPool, type PoolBytes, type PoolId } from './facts/memory-pools.ts';
 import { chooseSplit, placeMemory } from './rules/memory-turns.ts';
 import { formatSize } from '../../schema/words/quantities.ts';
 
@@ -80,7 +80,11 @@ function place(
   const byId = new Map(pools.map((pool) => [pool.id, pool]));
   const roomBeside = (some: PoolBytes) => (id: PoolId) => roomOf(byId.get(id)) - (some[id] ?? 0);
   const room = roomBeside(used);
-  const whole = { demand: estimate(spec), pools: poolsOfBackend(hardware, spec.backend), gpus: spec.resources.gpus };
+  const whole = {
+    demand: estimate(spec),
+    pools: poolsOfBackend(withDevices(hardware, spec.resources.devices), spec.backend),
+    gpus: spec.resources.gpus,
+  };
   const needs = chooseSplit({ ...whole, splits: splits?.(spec) ?? [] }, roomBeside(firm));
   const placement = placeMemory(needs, room);
   return { placement, split: needs.split, fits: Object.entries(placement).every(([id, bytes]) => bytes <= room(id)) };

@@ -79,6 +79,13 @@ export const SLOT_RULES: readonly SlotRule[] = [
   textsFit(['env'], 'environment variables', 1_000_000),
   {
     at: ['resources'],
+    key: 'devices',
+    message: '"{devices}" names GPUs and "{gpus}" counts them: remove one of them',
+    holds: (resources) => !has(resources, 'devices') || !has(resources, 'gpus'),
+    cel: '!has(self.devices) || !has(self.gpus)',
+  },
+  {
+    at: ['resources'],
     key: 'gpuResource',
     message: '"{gpuResource}" names what a device plugin offers: remove it, or set "{deviceAccess}" to "plugin"',
     holds: (resources) => !has(resources, 'gpuResource') || resources['deviceAccess'] !== 'hostDevices',

@@ -11,6 +11,7 @@ import { parseDurationMs, parseSizeBytes, WARM_TIME } from '../words/quantities.
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
 import { providerOfModel } from './model-providers.ts';
 import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
+import { DeviceNames } from '../status/hardware.ts';
 import { Presets } from './presets.ts';
 import { Fallback } from './fallback.ts';
 import { RemoteDocument, resolveRemote, type Remote } from './remote-document.ts';
@@ -85,6 +86,10 @@ const Resources = z
   .strictObject({
     memory: optional('Memory to reserve. Admission uses this or the estimate for the model, whichever is larger', Size),
     gpus: optional('Number of GPUs; 0 computes on the CPU. Default: all on a host, one in a cluster', z.int().min(0).max(64)),
+    devices: optional(
+      'The GPUs that the slot may use, by id or PCI address as `svcctl hardware` shows them, such as "gpu1". Not in a cluster. Default: all',
+      DeviceNames,
+    ),
     deviceAccess: optional(
       'Cluster only: how the pods get their devices. "plugin": the scheduler counts them, by a device plugin or DRA; "hostDevices": those of the node, uncounted. Default: "plugin" where a resource stands for the devices, else "hostDevices"',
       z.enum(['plugin', 'hostDevices']),
@@ -210,7 +215,7 @@ export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' |
     readonly startTimeoutMs: number;
     readonly drainTimeoutMs: number;
   };
-  readonly resources: Pick<Parsed['resources'], 'deviceAccess' | 'gpuResource'> & {
+  readonly resources: Readonly<Pick<Parsed['resources'], 'devices' | 'deviceAccess' | 'gpuResource'>> & {
     readonly memoryBytes: number | undefined;
     readonly gpus: number | undefined;
   };

@@ -73,6 +73,20 @@ export interface Device {
   readonly unified: boolean;
 }
 
+/** GPUs that a slot names. */
+export const DeviceNames = z
+  .array(
+    z
+      .string()
+      .max(12)
+      .regex(
+        /^(gpu[0-9]{1,2}|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/,
+        'Write an id such as "gpu0", or a PCI address such as "0000:01:00.0"',
+      ),
+  )
+  .min(1)
+  .max(64);
+
 export interface DeviceMemory {
   /** Usable memory. For a unified device: `dedicatedBytes` plus the part of host memory that it may use. */
   readonly totalBytes: number;

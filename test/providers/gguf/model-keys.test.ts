@@ -125,6 +125,15 @@ describe('a key is refused', () => {
     expect(objection({ args: keys.args ?? [] })).toBeUndefined();
   });
 
+  test.each(['--device', '-dev'])('beside the flag that chooses devices: %s', (flag) => {
+    const devices = { resources: { devices: ['gpu1'] } };
+    expect(objection({ args: [flag, 'CUDA0'] }, devices)).toBe(
+      `Both "resources.devices" and "${flag}" are set, which say the same: remove one of them`,
+    );
+    expect(objection({ args: ['--split-mode', 'row'] }, devices)).toBeUndefined();
+    expect(objection({}, { ...devices, env: { CUDA_VISIBLE_DEVICES: '0' } })).toContain('"resources.devices" and "CUDA_VISIBLE_DEVICES"');
+  });
+
   test('beside the variable that says the same', () => {
     expect(objection({ parallel: 2 }, { env: { LLAMA_ARG_N_PARALLEL: '3' } })).toContain('"model.parallel" and "LLAMA_ARG_N_PARALLEL"');
   });

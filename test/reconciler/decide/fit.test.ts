@@ -79,6 +79,9 @@ describe('findFit()', () => {
     expect(on(24, 8)).toMatchObject({ fits: true, placement: { host: GIB, gpu1: 6 * GIB } });
     expect(on(4, 4)).toMatchObject({ fits: true, placement: { host: GIB, gpu0: 3 * GIB, gpu1: 3 * GIB } });
     expect(on(2, 2)).toMatchObject({ fits: false, largestContext: undefined });
+    const asked = question({ device: true, hardware, pools: [host, device('gpu0', 24), device('gpu1', 8)] });
+    const named = { ...asked.spec, resources: { ...asked.spec.resources, devices: ['gpu0'] } };
+    expect(findFit({ ...asked, spec: named })).toMatchObject({ fits: true, placement: { host: GIB, gpu0: 6 * GIB } });
   });
 
   test('does not pretend to know what is not known', () => {

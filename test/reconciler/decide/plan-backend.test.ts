@@ -39,3 +39,36 @@ describe('the backend', () => {
     expect(backendOf({ slot: { backend: 'cuda' } })).toBeUndefined();
   });
 });
+
+describe('the devices that a slot names', () => {
+  const TWO_GPUS = recordedHardware('rtx-3090-and-4090');
+  const naming = (...devices: string[]): Scene => ({ slot: { backend: 'cuda', resources: { devices } }, hardware: TWO_GPUS });
+  const address = TWO_GPUS.devices[1]?.pciAddress ?? '';
+
+  test.each([
+    ['one', ['gpu1'], '1'],
+    ['one by its address', [address], '1'],
+    ['both', ['gpu0', 'gpu1'], '0,1'],
+  ])('are all that its server sees: %s', (_what, devices, numbers) => {
+    const [action] = planOf(naming(...devices)).made.actions;
+    expect(action).toMatchObject({ args: { workload: { env: { CUDA_VISIBLE_DEVICES: numbers } } } });
+  });
+
+  test('stall it where they are not there, or in a cluster', () => {
+    for (const scene of [naming('gpu1', 'gpu2'), { ...naming('gpu0'), traits: { network: 'pods' } } satisfies Scene]) {
+      const { made } = planOf(scene);
+      expect(made.actions).toEqual([]);
+      expect(made.decisions.get(PRIMARY)?.conditions).toContainEqual(
+        expect.objectContaining({ type: 'Stalled', status: 'True', reason: 'DeviceMissing' }),
+      );
+    }
+  });
+
+  test('are a part of the revision, so that an edit replaces the server', () => {
+    const revisionOf = (scene: Scene) => factsOf(scene).template.revision;
+    const all: Scene = { slot: { backend: 'cuda' }, hardware: TWO_GPUS };
+    const revisions = [all, naming('gpu0'), naming('gpu1')].map(revisionOf);
+    expect(new Set(revisions).size).toBe(3);
+    expect(planOf({ ...naming('gpu1'), workloads: [one] }).actions).toEqual(planOf({ ...all, workloads: [one] }).actions);
+  });
+});

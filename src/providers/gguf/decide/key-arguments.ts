@@ -100,6 +100,11 @@ const SAME: readonly (readonly [key: string, isSet: (spec: SlotSpec) => boolean,
     ({ model }) => typeof model.offload !== 'string',
     '-ngl --gpu-layers --n-gpu-layers -cmoe --cpu-moe -ncmoe --n-cpu-moe -fit --fit LLAMA_ARG_N_GPU_LAYERS LLAMA_ARG_CPU_MOE LLAMA_ARG_N_CPU_MOE LLAMA_ARG_FIT',
   ],
+  [
+    'resources.devices',
+    ({ resources }) => resources.devices !== undefined,
+    '-dev --device LLAMA_ARG_DEVICE CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES GGML_VK_VISIBLE_DEVICES',
+  ],
 ];
 
 function objection(spec: SlotSpec, options: ProgramOptions | undefined): string | undefined {

@@ -8,7 +8,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import { kindFacts, type Backend, type ProviderKind } from '../../../schema/slot/provider-kinds.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
-import { largestDeviceBytes } from './memory-pools.ts';
+import { isCalled, largestDeviceBytes, poolsOfBackend } from './memory-pools.ts';
 import type { DesiredSlot } from '../../ports.ts';
 
 /** The same slots with their backends; unchanged slots stay the same object. Asks each provider once. */
@@ -66,6 +66,22 @@ export function backendMissing({ backend }: SlotSpec, judged: Judgement | undefi
   const usable = verdicts.filter(isUsable).map((verdict) => `"${verdict.backend}"`);
   const advice = usable.length === 0 ? 'make the device available' : `set "backend" to ${usable.join(' or ')}`;
   return { reason: 'DeviceMissing', message: `Backend "${backend}" is not available here, because ${why}; ${advice}` };
+}
+
+/** Why a slot cannot have the devices that it names; undefined if it can. `isHost`: servers run on this machine. */
+export function devicesMissing(spec: SlotSpec, machine: Machine | undefined, isHost: boolean): Finding | undefined {
+  const { backend, resources } = spec;
+  const { devices } = resources;
+  if (devices === undefined) return undefined;
+  const missing = (message: string): Finding => ({ reason: 'DeviceMissing', message });
+  if (!isHost)
+    return missing('A cluster chooses the devices of pods, so "resources.devices" has no effect; remove it, or use "nodeSelector"');
+  const { own } = poolsOfBackend(machine, backend);
+  const usable = (machine?.devices ?? []).filter(({ id }) => own.includes(id));
+  const unknown = devices.find((name) => !usable.some((device) => isCalled(device, name)));
+  if (unknown === undefined) return undefined;
+  const fix = own.length === 0 ? 'remove "resources.devices"' : `use ${own.map((id) => `"${id}"`).join(' or ')}`;
+  return missing(`"${unknown}" of "resources.devices" is no GPU with memory of its own that backend "${backend}" can use here; ${fix}`);
 }
 
 /** Why a slot that names no backend does not get the default one of its provider; undefined where it does. */

@@ -5,7 +5,8 @@ import type { MemorySplit } from '../../../providers/provider.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { poolsOfBackend, type PoolBytes, type PoolId } from './memory-pools.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
+import { poolsOfBackend, withDevices, type PoolBytes, type PoolId } from './memory-pools.ts';
 
 /** How a workload differs from its template, which has the same revision. */
 export interface Comparison {
@@ -107,13 +108,21 @@ export const saysPlacement = (variable: string): boolean => NAMES.has(variable);
 
 /**
  * Variables by which a server learns which of several devices it may use; none with one device at most, or if the slot
- * sets the variable. Decided when a server is started, so they are no part of its revision.
+ * sets the variable. Decided when a server is started, so they are no part of its revision. A server whose memory is
+ * not known may use all devices that the slot names.
  */
-export function placementVariables(placement: PoolBytes, machine: Machine | undefined, backend: Backend, env: Variables): Variables {
+export function placementVariables(
+  placement: PoolBytes,
+  machine: Machine | undefined,
+  { backend, resources: { devices } }: Pick<SlotSpec, 'backend'> & { readonly resources: Pick<SlotSpec['resources'], 'devices'> },
+  env: Variables,
+): Variables {
   const { own } = poolsOfBackend(machine, backend);
   const variables = VARIABLES[backend];
   if (own.length < 2 || variables === undefined || [variables.name, ...Object.keys(variables.more)].some((name) => name in env)) return {};
-  const numbers = own.flatMap((id, index) => ((placement[id] ?? 0) > 0 ? [index] : []));
+  const placed = own.filter((id) => (placement[id] ?? 0) > 0);
+  const named = devices === undefined ? [] : poolsOfBackend(withDevices(machine, devices), backend).own;
+  const numbers = (placed.length > 0 ? placed : named).map((id) => own.indexOf(id));
   return numbers.length === 0 ? {} : { [variables.name]: numbers.join(','), ...variables.more };
 }
 

@@ -133,6 +133,18 @@ function othersBytes(totalBytes: number | undefined, freeBytes: number | undefin
 
 const HOST_ONLY: PoolsOfBackend = { own: [], dedicated: [] };
 
+/** The machine as a slot sees it that may use some devices only. `names`: ids or PCI addresses; undefined: all. */
+export function withDevices<M extends Pick<Machine, 'devices'>>(
+  machine: M | undefined,
+  names: readonly string[] | undefined,
+): M | undefined {
+  if (machine === undefined || names === undefined) return machine;
+  return { ...machine, devices: machine.devices.filter((device) => names.some((name) => isCalled(device, name))) };
+}
+
+export const isCalled = ({ id, pciAddress }: Pick<MachineDevice, 'id' | 'pciAddress'>, name: string): boolean =>
+  id === name || pciAddress === name;
+
 /** Where servers of a backend have what they compute with. Without known devices, that is the memory of the host. */
 export function poolsOfBackend(machine: Machine | undefined, backend: Backend): PoolsOfBackend {
   const devices = (machine?.devices ?? []).filter((device) => device.backends.includes(backend) && ownBytes(device) > 0);

@@ -2,10 +2,10 @@
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { RuntimeTraits } from '../../ports.ts';
-import { backendChoice, backendMissing } from './choose-backend.ts';
+import { backendChoice, backendMissing, devicesMissing } from './choose-backend.ts';
 import { lookUpModels } from './companions.ts';
 import { knownOptions, needsImage } from './gather.ts';
-import { largestDeviceBytes } from './memory-pools.ts';
+import { largestDeviceBytes, withDevices } from './memory-pools.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Repairs } from './facts.ts';
@@ -34,6 +34,8 @@ export interface SlotView extends SlotFacts {
   readonly providerKnown: boolean;
   /** Why the backend cannot be used on this machine. */
   readonly backendMissing: Finding | undefined;
+  /** Why it cannot have the devices that it names. */
+  readonly devicesMissing: Finding | undefined;
   /** Why it computes with another backend than the default one. */
   readonly backendChoice: string | undefined;
   readonly imagesUsed: boolean;
@@ -77,12 +79,13 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
     network: traits.network,
     leads,
     backendMissing: backendMissing(spec, judged),
+    devicesMissing: devicesMissing(spec, machine, traits.network !== 'pods'),
     backendChoice: backendChoice(spec, judged),
     providerKnown: providers[spec.provider] !== undefined,
     imagesUsed,
     template,
     templateProblem: undefined,
-    largestDeviceBytes: largestDeviceBytes(machine, spec.backend),
+    largestDeviceBytes: largestDeviceBytes(withDevices(machine, spec.resources.devices), spec.backend),
     measured: facts.measured?.revision === template?.revision ? facts.measured : undefined,
     workloads,
     inFlight: workloads.reduce((sum, workload) => sum + workload.inFlight, 0),

@@ -276,6 +276,8 @@ function hash(
     spec.resources.memoryBytes ?? null,
     spec.resources.gpus ?? null,
     spec.restartedAt ?? null,
+    // Left out where all may be used, so that the revision is the one that earlier versions gave it.
+    ...(spec.resources.devices === undefined || network === 'pods' ? [] : [{ devices: spec.resources.devices }]),
     ...(spec.lifecycle.keepPrompts || network === 'pods' ? [] : ['no prompts']),
     network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
     // Left out where pods know their files themselves, so that the revision is the one that earlier versions gave it.

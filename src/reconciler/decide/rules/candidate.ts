@@ -9,6 +9,7 @@ import {
   poolsOfBackend,
   roomOnDevices,
   sumBytes,
+  withDevices,
   type PoolBytes,
   type PoolId,
   type MemoryVerdict,
@@ -111,7 +112,8 @@ const NOTHING = { hostBytes: 0, deviceBytes: 0 };
 /** A server keeps the split it was started with. What replaces one is divided as on an idle machine. */
 function needsOf(view: SlotView, machine: Machine | undefined): PlacementQuestion {
   const { spec, template, applying, workloads } = view;
-  const whole = { pools: poolsOfBackend(machine, spec.backend), gpus: spec.resources.gpus };
+  const { gpus, devices } = spec.resources;
+  const whole = { pools: poolsOfBackend(withDevices(machine, devices), spec.backend), gpus };
   if (template?.memory === undefined) return { ...whole, demand: NOTHING };
   const present = [
     ...workloads.map(({ fact }) => ({ ...fact, env: fact.container.env })),
@@ -163,7 +165,7 @@ export function slotMemory({ view, machine, claim, needs, held, toWake }: Candid
   const needed =
     claim?.held === undefined ? (verdict?.placement ?? placeMemory(alone, roomOnDevices(machine))) : placeAgain(needs, [claim.held]);
   const { split } = claim === undefined || verdict === undefined ? alone : verdict;
-  const variables = { ...placementVariables(needed, machine, view.spec.backend, view.template?.env ?? {}), ...split?.env };
+  const variables = { ...placementVariables(needed, machine, view.spec, view.template?.env ?? {}), ...split?.env };
   return { needed, variables, claimed: claim === undefined ? NO_BYTES : (verdict?.placement ?? NO_BYTES), held, toWake };
 }
 

@@ -54,7 +54,7 @@ const notInCluster = ({ network, spec }: SlotView): Gate | undefined =>
       : undefined,
   );
 
-const deviceMissing = ({ backendMissing }: SlotView): Gate | undefined => stalledBy(backendMissing);
+const deviceMissing = ({ backendMissing, devicesMissing }: SlotView): Gate | undefined => stalledBy(backendMissing ?? devicesMissing);
 
 function imageUnknown({ imagesUsed, image, spec, network }: SlotView): Gate | undefined {
   if (!imagesUsed || image !== undefined) return undefined;

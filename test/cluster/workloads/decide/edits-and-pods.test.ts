@@ -62,6 +62,7 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'lifecycle.prewarm': [{ ...BASE, load: 'on-demand', lifecycle: { idleTimeout: '5m', prewarm: 'learned' } }, 'controller'],
   'resources.memory': [{ ...BASE, resources: { memory: '12Gi' } }, 'restart'],
   'resources.gpus': [{ ...BASE, resources: { gpus: 0 } }, 'restart'],
+  'resources.devices': [{ ...BASE, resources: { devices: ['gpu0'] } }, 'controller'],
   'resources.deviceAccess': [{ ...BASE, resources: { deviceAccess: 'hostDevices' } }, 'restart'],
   'resources.gpuResource': [{ ...BASE, resources: { gpuResource: 'amd.com/gpu' } }, 'restart'],
   'limits.maxInFlight': [{ ...BASE, limits: { maxInFlight: 4 } }, 'controller'],

@@ -7,6 +7,7 @@ import {
   backendChoice,
   backendMissing,
   computesWith,
+  devicesMissing,
   judgeAll,
   withBackends,
 } from '../../../../src/reconciler/decide/facts/choose-backend.ts';
@@ -14,7 +15,7 @@ import type { DesiredSlot } from '../../../../src/reconciler/ports.ts';
 import type { Hardware } from '../../../../src/schema/status/hardware.ts';
 import { SlotName } from '../../../../src/schema/words/names.ts';
 import type { Backend } from '../../../../src/schema/slot/provider-kinds.ts';
-import { parseSlot, type SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
+import { parseSlot, type SlotDocument, type SlotSpec } from '../../../../src/schema/slot/slot-spec.ts';
 import { PLAIN_PROVIDER } from '../../../support/plain-provider.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
 
@@ -103,6 +104,32 @@ test('a slot keeps its backend if its provider fails to judge', () => {
     throw new Error('It exploded');
   };
   expect(withBackends(new Map([['it', asked]]), { providers: { gguf: { ...gguf, rankBackends } } }, NONE).get('it')).toBe(asked);
+});
+
+describe('a slot that names devices', () => {
+  const naming = (backend: Backend, ...devices: string[]) => slot({ backend, resources: { devices } }).spec;
+  const unusable = (name: string, backend: Backend, fix: string): string =>
+    `"${name}" of "resources.devices" is no GPU with memory of its own that backend "${backend}" can use here; ${fix}`;
+
+  test.each<[string, SlotSpec, Hardware | undefined, string | undefined]>([
+    ['none', slot({ backend: 'cuda' }).spec, NONE, undefined],
+    ['one by its id', naming('cuda', 'gpu1'), NVIDIA, undefined],
+    ['one by its address', naming('cuda', NVIDIA.devices[1]?.pciAddress ?? ''), NVIDIA, undefined],
+    ['one that is not there', naming('cuda', 'gpu0', 'gpu7'), NVIDIA, unusable('gpu7', 'cuda', 'use "gpu0" or "gpu1"')],
+    ['one of another backend', naming('vulkan', 'gpu0'), NVIDIA, unusable('gpu0', 'vulkan', 'remove "resources.devices"')],
+    ['one in the memory of the host', naming('vulkan', 'gpu0'), STRIX_HALO, unusable('gpu0', 'vulkan', 'remove "resources.devices"')],
+    ['one with the CPU', naming('cpu', 'gpu0'), NVIDIA, unusable('gpu0', 'cpu', 'remove "resources.devices"')],
+    ['one where nothing is known', naming('cuda', 'gpu0'), undefined, unusable('gpu0', 'cuda', 'remove "resources.devices"')],
+  ])('%s', (_what, spec, hardware, message) => {
+    expect(devicesMissing(spec, hardware, true)?.message).toBe(message);
+  });
+
+  test('in a cluster is told what chooses them there', () => {
+    expect(devicesMissing(naming('cuda', 'gpu0'), undefined, false)).toMatchObject({
+      reason: 'DeviceMissing',
+      message: expect.stringContaining('"nodeSelector"'),
+    });
+  });
 });
 
 describe('a slot with a backend', () => {

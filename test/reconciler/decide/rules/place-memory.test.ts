@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { devicesGiven, placementVariables, saysPlacement } from '../../../../src/reconciler/decide/facts/drift.ts';
-import { findPools, poolsOfBackend, totalBytes, type PoolBytes } from '../../../../src/reconciler/decide/facts/memory-pools.ts';
+import {
+  findPools,
+  poolsOfBackend,
+  totalBytes,
+  withDevices,
+  type PoolBytes,
+} from '../../../../src/reconciler/decide/facts/memory-pools.ts';
 import { placeMemory } from '../../../../src/reconciler/decide/rules/memory-turns.ts';
 import { shareMemory, type MemoryClaim } from '../../../../src/reconciler/decide/rules/share-memory.ts';
 import { recordedHardware } from '../../../support/hardware/recorded-machines.ts';
@@ -8,6 +14,7 @@ import { slotName } from '../../../support/simulation/world.ts';
 
 const GIB = 2 ** 30;
 const TWO_GPUS = recordedHardware('rtx-3090-and-4090');
+const addressOf = (device: string): string => TWO_GPUS.devices.find(({ id }) => id === device)?.pciAddress ?? '';
 
 /** Places so many GiB where each pool has so many GiB left. */
 function place(deviceGib: number, free: Readonly<Record<string, number>>, gpus?: number): PoolBytes {
@@ -56,6 +63,19 @@ describe('the pools of a machine', () => {
     }
     expect(poolsOfBackend(TWO_GPUS, 'cuda')).toEqual({ own: ['gpu0', 'gpu1'], dedicated: [] });
     expect(poolsOfBackend(TWO_GPUS, 'cpu')).toEqual({ own: [], dedicated: [] });
+  });
+
+  test.each<[readonly string[] | undefined, readonly string[]]>([
+    [undefined, ['gpu0', 'gpu1']],
+    [['gpu1'], ['gpu1']],
+    [
+      ['gpu1', 'gpu0'],
+      ['gpu0', 'gpu1'],
+    ],
+    [[addressOf('gpu1')], ['gpu1']],
+    [['gpu7'], []],
+  ])('for a slot that names %j are %j', (names, own) => {
+    expect(poolsOfBackend(withDevices(TWO_GPUS, names), 'cuda').own).toEqual(own);
   });
 
   test('are one where a GPU computes in the memory of the host, apart from what is set aside for it', () => {
@@ -124,19 +144,34 @@ describe('placement in the order of admission', () => {
   });
 });
 
+/** A slot as far as its devices are concerned. */
+const computing = (backend: 'cuda' | 'rocm' | 'vulkan' | 'cpu', ...devices: string[]) => ({
+  backend,
+  resources: devices.length === 0 ? {} : { devices },
+});
+
 describe('the devices that a server sees', () => {
   test('are named by their numbers where there are several', () => {
-    expect(placementVariables({ host: 1, gpu1: 5 }, TWO_GPUS, 'cuda', {})).toEqual({
+    expect(placementVariables({ host: 1, gpu1: 5 }, TWO_GPUS, computing('cuda'), {})).toEqual({
       CUDA_VISIBLE_DEVICES: '1',
       CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
     });
-    expect(placementVariables({ host: 1, gpu0: 5, gpu1: 5 }, TWO_GPUS, 'cuda', {})['CUDA_VISIBLE_DEVICES']).toBe('0,1');
+    expect(placementVariables({ host: 1, gpu0: 5, gpu1: 5 }, TWO_GPUS, computing('cuda'), {})['CUDA_VISIBLE_DEVICES']).toBe('0,1');
   });
 
   test('are not named where there is one, where none is used, or where the slot names them itself', () => {
-    expect(placementVariables({ host: 1, gpu0: 5 }, recordedHardware('w7900'), 'rocm', {})).toEqual({});
-    expect(placementVariables({ host: 1 }, TWO_GPUS, 'cpu', {})).toEqual({});
-    expect(placementVariables({ host: 1, gpu1: 5 }, TWO_GPUS, 'cuda', { CUDA_VISIBLE_DEVICES: '0' })).toEqual({});
+    expect(placementVariables({ host: 1, gpu0: 5 }, recordedHardware('w7900'), computing('rocm'), {})).toEqual({});
+    expect(placementVariables({ host: 1 }, TWO_GPUS, computing('cpu'), {})).toEqual({});
+    expect(placementVariables({ host: 1, gpu1: 5 }, TWO_GPUS, computing('cuda'), { CUDA_VISIBLE_DEVICES: '0' })).toEqual({});
+  });
+
+  test('are those that the slot names, also where its memory is not known', () => {
+    const numbers = (placement: PoolBytes, ...devices: string[]) =>
+      placementVariables(placement, TWO_GPUS, computing('cuda', ...devices), {})['CUDA_VISIBLE_DEVICES'];
+    expect(numbers({ host: 1 }, 'gpu1')).toBe('1');
+    expect(numbers({ host: 1 }, 'gpu1', 'gpu0')).toBe('0,1');
+    expect(numbers({ host: 1, gpu1: 5 }, 'gpu0', 'gpu1')).toBe('1');
+    expect(numbers({ host: 1 })).toBeUndefined();
   });
 
   test('are recognised in the environment of a server that was found running', () => {
