@@ -85,7 +85,8 @@ export class UsageStore {
       const time = by.includes('hour') ? ['hour'] : by.includes('day') ? ['hour / 24 * 24 AS hour'] : [];
       const columns = [...time, ...NAMES.filter((name) => by.includes(groupingOf(name)))];
       const sums = COUNTS.map((count) => `TOTAL(${count}) AS ${count}`);
-      const group = columns.length === 0 ? 'HAVING COUNT(*) > 0' : `GROUP BY ${columns.map((_, index) => index + 1).join(', ')}`;
+      const places = columns.map((_, index) => index + 1).join(', ');
+      const group = columns.length === 0 ? 'HAVING COUNT(*) > 0' : `GROUP BY ${places} ORDER BY ${places}`;
       const statement = database.prepare(
         `SELECT ${[...columns, ...sums].join(', ')} FROM (
            SELECT * FROM hours WHERE hour >= ? AND hour < ? UNION ALL SELECT * FROM hours WHERE hour >= ? AND hour < ?

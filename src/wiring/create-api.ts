@@ -59,12 +59,10 @@ interface ApiParts {
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
   const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
-  const { audit, changes, requests } = openRecords(options, world, controller);
+  const { audit, note, ...records } = openRecords(options, { world, controller });
   const manage = createManage(options, { world, controller }, audit);
   const images = openImageCache(settings, clock.wallNow, stopping);
   const voices = openVoices(options, world, clock.wallNow);
-  const usage = openUsage(options, { world, controller });
-  const note = usage === undefined ? requests.note : reportTo(requests.note, usage.note);
   const gateway = createGateway({
     board,
     providers,
@@ -84,9 +82,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     images: images.source,
     board,
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
-    requests,
-    usage,
-    changes,
+    ...records,
     traffic: traffic.ofSlot,
     watchProgress: traffic.watchProgress,
     settings,
@@ -117,7 +113,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
-  return { api, wyoming, usage };
+  return { api, wyoming, usage: records.usage };
 }
 
 /** Connections that last longer than a request. */
@@ -237,11 +233,15 @@ export function openImageCache(settings: Settings, wallNow: () => number, stoppi
 }
 
 /** Changes are in memory in a cluster, where no directory outlives a replica. */
-function openRecords({ settings, log }: ServiceOptions, { runtime }: World, { loop, clock }: Pick<Controller, 'loop' | 'clock'>) {
-  const isCluster = runtime.traits.network === 'pods';
+function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'controller'>) {
+  const { settings, log } = options;
+  const { loop, clock } = parts.controller;
+  const isCluster = parts.world.runtime.traits.network === 'pods';
   const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
   const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
-  return { audit, changes, requests: createRequestRecord(clock.wallNow) };
+  const requests = createRequestRecord(clock.wallNow);
+  const usage = openUsage(options, parts);
+  return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

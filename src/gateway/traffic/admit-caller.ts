@@ -19,7 +19,7 @@ type Headers = readonly string[];
 export interface AdmittedRequest {
   readonly kind: 'admitted';
   readonly headers: Headers;
-  /** Call this once. `tokens`: undefined if the server did not say; a guess does not count. `isServed`: it has answered. */
+  /** Call this once. `tokens`: undefined if the server did not say; guesses do not count. `isServed`: it answered. */
   settle(use: { readonly tokens: Usage | undefined; readonly isServed: boolean }): void;
 }
 

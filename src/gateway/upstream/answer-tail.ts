@@ -22,7 +22,7 @@ export class AnswerTail {
     this.#bytes += bytes.length;
   }
 
-  /** Counts from the last piece, or from the one before if that is only `[DONE]`; else an estimate for a text stream. */
+  /** Counts from the last piece, or the one before if that is only `[DONE]`; else an estimate for a text stream. */
   usage(isTextStream = false): Usage | undefined {
     if (this.#last === undefined) return undefined;
     const last = textOfEnd(this.#last);

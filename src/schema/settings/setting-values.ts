@@ -131,5 +131,3 @@ function serialiseOrigin(text: string): string {
   const { origin } = new URL(text);
   return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
 }
-
-export const Switch = z.enum(['off', 'on']);

@@ -21,11 +21,12 @@ import {
   ProxyAddresses,
   PublicKey,
   SizeBytes,
-  Switch,
   TimeZone,
   WorkerCount,
 } from './setting-values.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
+
+const OffOn = z.enum(['off', 'on']);
 
 export const SettingsSchema = z.strictObject({
   SVC_LISTEN: ListenAddress.optional().describe(
@@ -149,13 +150,13 @@ export const SettingsSchema = z.strictObject({
   SVC_MDNS: Flag.prefault('0').describe(
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
-  SVC_OLLAMA: Switch.default('off').describe(
+  SVC_OLLAMA: OffOn.default('off').describe(
     '`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)',
   ),
-  SVC_USAGE: Switch.default('on').describe(
+  SVC_USAGE: OffOn.default('on').describe(
     '`off`: the service does not count requests and tokens of callers (`docs/usage.md`). In a cluster, it never does',
   ),
-  SVC_UPSTREAM: Switch.default('off').describe(
+  SVC_UPSTREAM: OffOn.default('off').describe(
     '`on`: administrators reach every path of the model server of a slot under `/upstream/<slot>/` (`docs/requests.md`)',
   ),
   SVC_FETCH_IMAGES: z
