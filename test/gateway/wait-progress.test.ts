@@ -1,7 +1,5 @@
 /** What the client of a stream sees while its request waits, and what follows (`SVC_WAIT_PROGRESS`). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import Anthropic, { APIError as AnthropicError } from '@anthropic-ai/sdk';
-import OpenAI, { APIError } from 'openai';
 import type { BoardSlot } from '../../src/reconciler/board.ts';
 import { boardView, DISABLED, PARK, publish, slotName, type SlotSketch } from './support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post, raw, responseOf } from './support/client.ts';
@@ -15,6 +13,16 @@ const STREAM = chatBody({ stream: true });
 
 let gateway: GatewayFixture;
 const upstreams: FakeUpstream[] = [];
+
+/** JSON, the end of which comes after the client has got its error. */
+const sendInPieces: Answer = (_request, res) => {
+  res.writeHead(200, { 'content-type': 'application/json' });
+  for (const piece of ['{"choices"', ':[', ']']) res.write(piece.padEnd(20_000));
+  setTimeout(() => {
+    res.write(' ');
+    res.end('}');
+  }, 20);
+};
 
 /** With the default of the suite, and without `src/turbo/`. */
 describe.each([
@@ -107,7 +115,7 @@ describe.each([
       (_request, res) => sendJson(res, 400, { error: { message: 'No', type: 'invalid_request_error' } }),
       { message: 'No', origin: 'upstream' },
     ],
-    ['an answer that is no stream', (_request, res) => sendJson(res, 200, { choices: [] }), { code: 'upstream.failed', origin: 'gateway' }],
+    ['an answer that is no stream', sendInPieces, { code: 'upstream.failed', origin: 'gateway' }],
   ])('gets %s of its server as an event', async (_what, answer, error) => {
     publish(gateway.board, { name: 'primary', admission: PARK });
     const stream = await streamOf(CHAT, STREAM);
@@ -116,6 +124,9 @@ describe.each([
     const event = stream.text().replace(COMMENTS, '');
     expect(event).toMatch(/^data: \{.*\}\n\n$/);
     expect(errorOf(event.slice('data: '.length))).toMatchObject(error);
+    await until(() => gateway.finished.length === 1);
+    const status = errorOf(event.slice('data: '.length)).origin === 'upstream' ? 400 : 502;
+    expect(gateway.finished).toEqual([expect.objectContaining({ status, ttftSeconds: undefined })]);
   });
 
   test('is not begun for a client that gets one answer, or speaks HTTP/1.0', async () => {
@@ -143,69 +154,15 @@ describe.each([
   });
 });
 
-describe('The official packages', () => {
-  beforeEach(async () => {
-    gateway = await startGateway({ processes: 1, settings: { SVC_WAIT_PROGRESS: '100ms' } });
-    publish(gateway.board, { name: 'primary', admission: PARK });
-  });
-  afterEach(ended);
-
-  const openai = (): OpenAI => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
-  const anthropic = (): Anthropic => new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 });
-  const ask = { model: 'primary', stream: true as const, messages: [{ role: 'user' as const, content: 'Hi' }] };
-
-  test('of OpenAI reads over comments, and raises a later error', async () => {
-    // `create` resolves with the head, which comes while the request waits.
-    const stream = await openai().chat.completions.create(ask);
-    show(await server(undefined));
-    let text = '';
-    for await (const { choices } of stream) text += choices[0]?.delta.content ?? '';
-    expect(text).toBe('The quick brown fox ');
-
-    publish(gateway.board, { name: 'primary', admission: PARK });
-    const failing = await openai().chat.completions.create(ask);
-    publish(gateway.board, { name: 'primary', admission: DISABLED });
-    const error = await failureOf(failing);
-    expect(error).toBeInstanceOf(APIError);
-    expect(error).toMatchObject({ code: 'slot.disabled', message: expect.stringContaining('Enable slot') });
-  });
-
-  test('of OpenAI raises an error of the Responses API', async () => {
-    const failing = await openai().responses.create({ model: 'primary', stream: true, input: 'Hi' });
-    publish(gateway.board, { name: 'primary', admission: DISABLED });
-    const error = await failureOf(failing);
-    expect(error).toBeInstanceOf(APIError);
-    expect(error).toMatchObject({ code: 'slot.disabled' });
-  });
-
-  test('of Anthropic reads over comments, and raises a later error', async () => {
-    const stream = await anthropic().messages.create({ ...ask, max_tokens: 5 });
-    show(
-      await server(
-        sendEvents(
-          'event: message_start\ndata: {"type":"message_start","message":{}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n',
-        ),
-      ),
-    );
-    const types: string[] = [];
-    for await (const { type } of stream) types.push(type);
-    expect(types).toEqual(['message_start', 'message_stop']);
-
-    publish(gateway.board, { name: 'primary', admission: PARK });
-    const failing = await anthropic().messages.create({ ...ask, max_tokens: 5 });
-    publish(gateway.board, { name: 'primary', admission: DISABLED });
-    const error = await failureOf(failing);
-    expect(error).toBeInstanceOf(AnthropicError);
-    expect(error).toMatchObject({ error: { type: 'error', error: { type: 'overloaded_error', code: 'slot.disabled' } } });
-  });
-
-  test('name the request in the head', async () => {
-    const reply = await streamOf(MESSAGES, STREAM);
-    expect(reply.headers['request-id']).toBe(reply.id);
-    publish(gateway.board, { name: 'primary', admission: DISABLED });
-    await reply.end;
-    expect(reply.text()).toMatch(/\n\nevent: error\ndata: \{"type":"error"[^\n]*\}\n\n$/);
-  });
+test('The Messages API gets its head and its errors', async () => {
+  gateway = await startGateway({ processes: 1, settings: { SVC_WAIT_PROGRESS: '100ms' } });
+  publish(gateway.board, { name: 'primary', admission: PARK });
+  const reply = await streamOf(MESSAGES, STREAM);
+  expect(reply.headers['request-id']).toBe(reply.id);
+  publish(gateway.board, { name: 'primary', admission: DISABLED });
+  await reply.end;
+  expect(reply.text()).toMatch(/\n\nevent: error\ndata: \{"type":"error"[^\n]*\}\n\n$/);
+  await ended();
 });
 
 test('The Ollama dialect gets lines, and no comment', async () => {
@@ -222,6 +179,20 @@ test('The Ollama dialect gets lines, and no comment', async () => {
     .split('\n')
     .map((line): unknown => JSON.parse(line));
   expect(said.at(-1)).toMatchObject({ done: true });
+  await ended();
+});
+
+test('Each of several processes tells the state', async () => {
+  gateway = await startGateway({ processes: 3, settings: { SVC_WAIT_PROGRESS: '100ms' } });
+  publish(gateway.board, { name: 'primary', admission: PARK });
+  const streams = await Promise.all(Array.from({ length: 8 }, () => streamOf(CHAT, STREAM)));
+  await until(() => streams.every(({ text }) => text() !== ''));
+  show(await server(sendEvents()));
+  for (const { end, text } of streams) {
+    await end;
+    expect(text()).toMatch(/^: svc starting, position \d of \d\n\n/);
+    expect(text().endsWith(`\n\n${EVENTS}`)).toBe(true);
+  }
   await ended();
 });
 
@@ -283,13 +254,4 @@ async function streamOf(path: string, body: string) {
   const id = headers['x-request-id'];
   const head = [res.statusCode, headers['content-type'], headers['cache-control'], headers['x-accel-buffering'], id];
   return { head, headers, id, end, text: () => text, leave: () => req.destroy() };
-}
-
-async function failureOf(stream: AsyncIterable<unknown>): Promise<unknown> {
-  try {
-    for await (const _event of stream);
-  } catch (error) {
-    return error;
-  }
-  return undefined;
 }
