@@ -64,6 +64,25 @@ describe('the devices that a slot names', () => {
     }
   });
 
+  test('are those whose memory is counted', () => {
+    const estimateMemory = () => ({ hostBytes: 1, deviceBytes: 5 * 2 ** 30 });
+    const placed = (scene: Scene) => planOf({ ...scene, abilities: { estimateMemory } }).made.actions;
+    for (const id of ['gpu0', 'gpu1']) {
+      expect(placed(naming(id))).toMatchObject([{ args: { origin: { memory: { [id]: 5 * 2 ** 30 } } } }]);
+      expect(placed(naming(id))).toMatchObject([{ args: { workload: { env: { CUDA_VISIBLE_DEVICES: id.slice(3) } } } }]);
+    }
+  });
+
+  test('are those that must be large enough', () => {
+    const large = { totalBytes: 48 * 2 ** 30, freeBytes: 48 * 2 ** 30 };
+    const devices = TWO_GPUS.devices.map((device) => (device.id === 'gpu1' ? { ...device, memory: large } : device));
+    const findingsOf = (...names: string[]) =>
+      planOf({ ...naming(...names), hardware: { ...TWO_GPUS, devices }, leastDeviceBytes: 30 * 2 ** 30 }).made.decisions.get(PRIMARY)
+        ?.findings;
+    expect(findingsOf('gpu0')).toMatchObject([{ reason: 'DeviceTooSmall' }]);
+    expect(findingsOf('gpu1')).not.toContainEqual(expect.objectContaining({ reason: 'DeviceTooSmall' }));
+  });
+
   test('are a part of the revision, so that an edit replaces the server', () => {
     const revisionOf = (scene: Scene) => factsOf(scene).template.revision;
     const all: Scene = { slot: { backend: 'cuda' }, hardware: TWO_GPUS };

@@ -33,7 +33,7 @@ export interface Scene {
   readonly image?: boolean;
   readonly program?: { readonly help: ProgramHelp; readonly options?: ProgramOptions | 'asking' };
   /** What its servers can do besides. Default: nothing. */
-  readonly abilities?: Pick<Provider, 'sleep' | 'countRequests'>;
+  readonly abilities?: Pick<Provider, 'sleep' | 'countRequests'> & Partial<Pick<Provider, 'estimateMemory'>>;
   readonly workloads?: readonly SceneWorkload[];
   readonly failures?: readonly Attempt[];
   readonly repairs?: { readonly times: number; /** Milliseconds ago. */ readonly last: number };
