@@ -1,6 +1,5 @@
 /** Options and arguments that several verbs of `verb-table.ts` share. */
-import { SCOPE_MEANINGS, SCOPES } from '../schema/words/access.ts';
-import { HIGHEST_WEIGHT, PRIORITIES } from '../schema/words/caller-limits.ts';
+import { HIGHEST_WEIGHT, PRIORITIES, SCOPE_MEANINGS, SCOPES } from '../schema/words/access.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from '../schema/slot/provider-kinds.ts';
 import { CONDITION_TYPES, SLOT_STATES } from '../schema/status/slot-status.ts';
 import { OUTPUTS } from './output/output.ts';

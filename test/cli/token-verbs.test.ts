@@ -154,5 +154,5 @@ test('a token gets its weight and priority as options, and an edit changes and r
   expect([edited.code, edited.out]).toEqual([0, expect.stringContaining('priority = high')]);
   expect(edited.out).not.toContain('weight');
   const wrong = await svcctl(['token', 'edit', created.id, '--weight', '101'], options);
-  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Invalid value of --weight')]);
+  expect([wrong.code, wrong.err]).toEqual([64, expect.stringContaining('Invalid value of --weight')]);
 });

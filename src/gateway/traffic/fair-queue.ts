@@ -1,5 +1,5 @@
 /** A queue in which callers take turns, as `decide/turns.ts` says. It knows no clock. */
-import { PRIORITIES } from '../../schema/words/caller-limits.ts';
+import { PRIORITIES } from '../../schema/words/access.ts';
 import { MOST_PASSED, type Claim } from './decide/turns.ts';
 import { createHeap, type HeapItem } from './heap.ts';
 

@@ -1,4 +1,4 @@
-/** Who may call what: the classes of routes, the scopes of credentials, and which scope covers which class. */
+/** Who may call what: the classes of routes, the scopes of credentials, which scope covers which class, and priorities. */
 
 /**
  * `open`: anyone. `any`: every credential, for images that were drawn for a client. `read`: what shows states and lists
@@ -28,3 +28,8 @@ export const SCOPE_MEANINGS: Readonly<Record<Scope, string>> = {
 
 /** The socket through which `svcctl` reaches a service with authentication, as root or as the user of the service. */
 export const LOCAL_SOCKET = 'api.sock';
+
+/** The first ones are served first where requests wait: keys of a caller (`caller-limits.ts`). */
+export const PRIORITIES = ['high', 'normal', 'low'] as const;
+export type Priority = (typeof PRIORITIES)[number];
+export const HIGHEST_WEIGHT = 100;

@@ -1,10 +1,6 @@
 /** What a caller may use, and its share where requests wait: keys of a token, or of a table for callers without one. */
 import { z } from 'zod';
-
-/** The first ones are served first where requests wait. */
-export const PRIORITIES = ['high', 'normal', 'low'] as const;
-export type Priority = (typeof PRIORITIES)[number];
-export const HIGHEST_WEIGHT = 100;
+import { HIGHEST_WEIGHT, PRIORITIES } from './access.ts';
 
 const count = (most: number, what: string) => z.int().min(1).max(most).optional().describe(what);
 

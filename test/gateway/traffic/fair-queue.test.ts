@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createFairQueue, type Place } from '../../../src/gateway/traffic/fair-queue.ts';
 import { estimateWork, MOST_WORK, mostTurns, mostWorkBefore, TURNS, type Claim } from '../../../src/gateway/traffic/decide/turns.ts';
-import { PRIORITIES, type Priority } from '../../../src/schema/words/caller-limits.ts';
+import { PRIORITIES, type Priority } from '../../../src/schema/words/access.ts';
 import { createRandom, type Random } from '../../support/simulation/seeded-random.ts';
 
 /** `SVC_TEST_SCALE=10` runs ten times as many. */

@@ -17,7 +17,7 @@
  *
  * Each class that waits gets at least one of any `TURNS` turns (`mostTurns`), so the bound of a class holds for all.
  */
-import { PRIORITIES, type Priority } from '../../../schema/words/caller-limits.ts';
+import { PRIORITIES, type Priority } from '../../../schema/words/access.ts';
 
 /** What a request may ask of a queue. */
 export interface Claim {

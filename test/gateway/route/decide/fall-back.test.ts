@@ -62,6 +62,17 @@ describe('fallBack()', () => {
       'c',
     ],
     ['a full queue of an open target does not matter', { slots: [refused('a', to('b')), open('b')], facts: { hasRoom: () => false } }, 'b'],
+    [
+      'an open target that is full comes after those that are not',
+      { slots: [refused('a', to('b', 'c')), open('b'), open('c')], facts: { isFull: ({ name }) => name === 'b' } },
+      'c',
+    ],
+    ['one that is full is waited for', { slots: [refused('a', to('b')), open('b')], facts: { isFull: () => true } }, 'b'],
+    [
+      'one that is full, with a full queue, is none',
+      { slots: [refused('a', to('b')), open('b')], facts: { isFull: () => true, hasRoom: () => false } },
+      undefined,
+    ],
     ['if all refuse, the request stays', { slots: [refused('a', to('b')), refused('b')] }, undefined],
     [
       'a target that cannot do it is left out',
