@@ -1,5 +1,6 @@
 /**
- * The service on a real NVIDIA GPU: what it sees of it, how well it estimates what a server takes of it, models that do not fit on it, and prompts that are kept.
+ * The service on a real NVIDIA GPU: what it sees of it, how well it estimates what a server takes of it, models that do not fit on it alone or
+ * together, and prompts that are kept.
  * `npm run test:long -- gpu`. SVC_TEST_LLAMA_SERVER: directory of a `llama-server` with CUDA (default: the PATH).
  */
 import { execFile } from 'node:child_process';
@@ -12,7 +13,7 @@ import { denseModel } from '../../bench/large-shapes.ts';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { describeWith } from '../support/require/describe-with.ts';
 import { eventually } from '../support/eventually.ts';
-import { chatText, isAnswering, servingProcess, startService, type Service } from '../support/service.ts';
+import { chatText, isAnswering, servingProcess, startService, type Service, type SlotView } from '../support/service.ts';
 
 const run = promisify(execFile);
 const MIB = 2 ** 20;
@@ -31,6 +32,8 @@ const MODEL = denseModel({
   format: 'q8_0',
 });
 const CONTEXT = 8192;
+/** The names of two such models, and of slots for them. */
+const PAIR = ['one', 'two'] as const;
 /** Keys and values. */
 const TOKEN_BYTES = 2 * LAYERS * 8 * 64 * 2;
 const TEXT = Array.from({ length: 130 }, (_, index) => `the dog runs ${index % 10}`).join(' ');
@@ -48,11 +51,13 @@ describeWith({ isThere: hasGpu, word: 'gpu', what: 'has an NVIDIA GPU', reason: 
     const PATH = [process.env['SVC_TEST_LLAMA_SERVER'], process.env['PATH']].filter((each) => each !== undefined).join(':');
     service = await startService({ runtime: 'process', environment: { PATH }, engine: 'installed' });
     await mkdir(path.join(service.modelsDir, 'large'));
-    for (const name of ['one', 'two']) await writeLargeModel(path.join(service.modelsDir, `large/${name}.gguf`), MODEL);
+    for (const name of PAIR) await writeLargeModel(path.join(service.modelsDir, `large/${name}.gguf`), MODEL);
   }, 180_000);
   afterEach(async () => {
-    await service.remove('primary');
-    await eventually('the slot is gone', async () => (await service.slot('primary')) === undefined, 60_000);
+    for (const name of ['primary', ...PAIR]) {
+      await service.remove(name);
+      await eventually(`"${name}" is gone`, async () => (await service.slot(name)) === undefined, 60_000);
+    }
     await eventually('its servers have ended', async () => (await query('--query-compute-apps=pid'))[0] === '', 60_000);
   }, 90_000);
   afterAll(() => service?.dispose(), 60_000);
@@ -62,9 +67,19 @@ describeWith({ isThere: hasGpu, word: 'gpu', what: 'has an NVIDIA GPU', reason: 
     // At its first start, a driver may have to compile the kernels of the server.
     return service.until('primary', model, (slot) => isAnswering(slot) && slot?.status.model === model, 120_000);
   };
-  const explain = async (): Promise<string> => {
-    const { text }: { text: string } = JSON.parse(await (await fetch(`${service.url}/api/slots/primary/explain`)).text());
+  const explain = async (name = 'primary'): Promise<string> => {
+    const { text }: { text: string } = JSON.parse(await (await fetch(`${service.url}/api/slots/${name}/explain`)).text());
     return text;
+  };
+  /** What the service counts for the slot on the device, as its explanation says. */
+  const countedBytes = (text: string): number => {
+    const [, amount = '', unit = ''] = /and ([\d.]+) ([GM])iB of "gpu0"/.exec(text) ?? [];
+    return Number(amount) * (unit === 'G' ? GIB : MIB);
+  };
+  const timeline = async (name: string): Promise<readonly { kind: string; message: string }[]> => {
+    const answer = await fetch(`${service.url}/api/slots/${name}/timeline?limit=1000`);
+    const { entries }: { entries: { kind: string; message: string }[] } = JSON.parse(await answer.text());
+    return entries;
   };
   const takenBytes = async (): Promise<number> => {
     const lines = await query('--query-compute-apps=pid,used_memory');
@@ -75,8 +90,8 @@ describeWith({ isThere: hasGpu, word: 'gpu', what: 'has an NVIDIA GPU', reason: 
     const total = Number((await query('--query-gpu=memory.total'))[0]) * MIB;
     return Math.floor((share * total) / TOKEN_BYTES / 256) * 256;
   };
-  const ask = async (text: string) => {
-    const answer = await service.chat({ model: 'primary', temperature: 0, max_tokens: 16, messages: [{ role: 'user', content: text }] });
+  const ask = async (text: string, model = 'primary') => {
+    const answer = await service.chat({ model, temperature: 0, max_tokens: 16, messages: [{ role: 'user', content: text }] });
     const read = await answer.text();
     const { choices, timings } = JSON.parse(read);
     if (choices === undefined) throw new Error(read);
@@ -110,9 +125,8 @@ describeWith({ isThere: hasGpu, word: 'gpu', what: 'has an NVIDIA GPU', reason: 
     const text = await explain();
     await ask('1 2 3');
     const taken = await takenBytes();
-    const [, amount = '', unit = ''] = /and ([\d.]+) ([GM])iB of "gpu0"/.exec(text) ?? [];
-    say(`taken ${taken} B, estimated ${amount} ${unit}iB\n${text}`);
-    const estimated = Number(amount) * (unit === 'G' ? GIB : MIB);
+    const estimated = countedBytes(text);
+    say(`taken ${taken} B, estimated ${estimated} B\n${text}`);
     expect(text).toContain('"cuda"');
     expect(taken / estimated).toBeGreaterThan(0.75);
     expect(taken / estimated).toBeLessThan(1.1);
@@ -133,6 +147,45 @@ describeWith({ isThere: hasGpu, word: 'gpu', what: 'has an NVIDIA GPU', reason: 
     // Nothing repairs it.
     expect(await servingProcess(service)).toBe(pid);
   }, 240_000);
+
+  test('is given to two models in turn that do not fit on it together, and no request is lost', async () => {
+    const context = await contextOf(0.55);
+    for (const name of PAIR) {
+      await service.save(name, `load = "on-demand"\n[model]\ndefault = "large/${name}.gguf"\ncontext = ${context}\n`);
+      // A slot that no pass has seen yet is offline as well, and the gateway does not know it.
+      const isAtRest = (slot: SlotView | undefined): boolean =>
+        slot?.status.state === 'offline' && slot.status.conditions.every(({ reason }) => reason !== 'NotYetSeen');
+      await service.until(name, 'offline', isAtRest);
+    }
+    for (const name of [...PAIR, ...PAIR]) {
+      const answer = await ask('1 2 3', name);
+      const taken = await takenBytes();
+      const text = await explain(name);
+      say(`turn of "${name}": taken ${taken} B, counted ${countedBytes(text)} B, ${JSON.stringify(answer)}\n${text}`);
+      // The other one has left.
+      expect(await query('--query-compute-apps=pid')).toEqual([String(await servingProcess(service, name))]);
+      expect(taken).toBeGreaterThan(0.5 * Number((await query('--query-gpu=memory.total'))[0]) * MIB);
+      expect(taken / countedBytes(text)).toBeGreaterThan(0.95);
+      expect(taken / countedBytes(text)).toBeLessThan(1.05);
+    }
+    const answers = await Promise.all([...PAIR, ...PAIR, ...PAIR].map((name) => ask('4 5 6', name)));
+    say(`at once: ${JSON.stringify(answers)}`);
+    const looks = async () => ({
+      served: await query('--query-compute-apps=pid'),
+      timelines: await Promise.all(PAIR.map(timeline)),
+    });
+    // Requests keep the last one serving for no longer than its turn, and nobody waits any more.
+    await eventually('one server is left', async () => (await query('--query-compute-apps=pid')).length === 1);
+    const before = await looks();
+    await new Promise((resolve) => setTimeout(resolve, 11_000));
+    const { served, timelines } = await looks();
+    say(`timelines: ${JSON.stringify(timelines)}`);
+    // Nothing repairs it, and nothing has failed.
+    expect(served).toEqual(before.served);
+    const actions = (lists: typeof timelines) => lists.flat().filter(({ kind }) => kind === 'action');
+    expect(actions(timelines)).toEqual(actions(before.timelines));
+    expect(timelines.flat().filter(({ kind }) => kind === 'failure')).toEqual([]);
+  }, 400_000);
 
   test('gets its prompts back after a swap, with the same answer', async () => {
     await serve('demo-fox');
