@@ -18,17 +18,10 @@ const Parts = z.array(Part);
 const OrEmpty = (schema: z.ZodString) => z.union([z.literal(''), schema]);
 const Digest = OrEmpty(z.string().regex(/^sha256:[0-9a-f]{64}$/));
 const ObjectName = OrEmpty(z.string().regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/));
+const Name = z.string().max(253);
 /** May be longer than a name of an object, because the chart cuts it. */
-const NamePart = OrEmpty(
-  z
-    .string()
-    .max(253)
-    .regex(/^[a-z]([a-z0-9-]*[a-z0-9])?$/),
-);
-const HostName = z
-  .string()
-  .max(253)
-  .regex(/^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/);
+const NamePart = OrEmpty(Name.regex(/^[a-z]([a-z0-9-]*[a-z0-9])?$/));
+const HostName = Name.regex(/^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/);
 const CountOrPercentage = z.union([z.int().min(0), z.string().regex(/^[0-9]+%$/)]);
 const Port = z.int().min(1).max(65_535);
 const Quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/);

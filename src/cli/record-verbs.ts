@@ -26,4 +26,16 @@ export const RECORD_VERBS: readonly Verb[] = [
     examples: ['svcctl audit --since 7d', 'svcctl audit --by laptop -o json'],
     load: async () => (await import('./verbs/records.ts')).runAudit,
   }),
+  verb('usage', 'Show requests, tokens and times of each caller, slot or model', {
+    options: [
+      option('--by <words>', 'What sums are for: token, model, slot, day or hour, or several of them, separated by commas', {
+        default: 'token',
+      }),
+      option('--since <when>', 'Duration before now such as "7d", or a time', { default: '30d' }),
+      option('--until <when>', 'The same for the end (default: now)'),
+      shared.OUTPUT_OR_CSV,
+    ],
+    examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
+    load: async () => (await import('./verbs/usage.ts')).runUsage,
+  }),
 ];

@@ -212,18 +212,6 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     options: [shared.OUTPUT, option('--limit <count>', 'Number of newest events', { default: '50' })],
     load: async () => (await import('./verbs/slot.ts')).runTimeline,
   }),
-  verb('usage', 'Show requests, tokens and times of each caller, slot or model', {
-    options: [
-      option('--by <words>', 'What sums are for: token, model, slot, day or hour, or several of them, separated by commas', {
-        default: 'token',
-      }),
-      option('--since <when>', 'Duration before now such as "7d", or a time', { default: '30d' }),
-      option('--until <when>', 'The same for the end (default: now)'),
-      shared.OUTPUT_OR_CSV,
-    ],
-    examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
-    load: async () => (await import('./verbs/usage.ts')).runUsage,
-  }),
   ...RECORD_VERBS,
   verb('logs', 'Print the logs of a slot; short for "slot logs"', {
     arguments: [shared.SLOT],

@@ -41,7 +41,8 @@ export class ClientAnswer {
   readonly #res: ClientResponse;
   readonly #requestId: string;
   readonly dialect: Dialect;
-  #stream = false;
+  /** The answer is a stream of events. */
+  streamed = false;
   readonly #writer: AnswerWriter;
   /** Head and comments went out before the answer. */
   #isEarly = false;
@@ -75,10 +76,6 @@ export class ClientAnswer {
     return this.#blockedSince === undefined ? this.#blockedMs : (this.#blockedMs ?? 0) + performance.now() - this.#blockedSince;
   }
 
-  get streamed(): boolean {
-    return this.#stream;
-  }
-
   /**
    * Sends a comment, the first one with the head of a stream of events. Only before `begin` or an error, to a client
    * that expects a stream. Does nothing for HTTP/1.0, where the end of a body without a length may be a cut as well.
@@ -95,7 +92,7 @@ export class ClientAnswer {
     this.status = head.status;
     const isStream = head.contentType?.startsWith('text/event-stream') === true;
     if (this.#isEarly) return this.#beginLate(isStream);
-    this.#stream = isStream;
+    this.streamed = isStream;
     headers.push('openai-processing-ms', String(Math.round(processingMs)));
     for (const each of this.limitHeaders) headers.push(each);
     if (this.headers !== undefined) headers.push(...Object.entries(this.headers).flat());
@@ -106,7 +103,7 @@ export class ClientAnswer {
   write(piece: Buffer): boolean {
     if (piece.length === 0 || this.#isOver) return true;
     const bytes = this.#inDialect(piece);
-    if (this.#stream) this.#countLineEnds(bytes);
+    if (this.streamed) this.#countLineEnds(bytes);
     return this.#writer.write(bytes);
   }
 
@@ -159,7 +156,7 @@ export class ClientAnswer {
   /** Ends an answer that cannot be completed: a stream with an error event, any other body by a cut. */
   abort(code: ErrorCode, message: string): void {
     this.code = code;
-    if (!this.#stream || this.#res.destroyed) return this.destroy();
+    if (!this.streamed || this.#res.destroyed) return this.destroy();
     const body = this.dialect.errorBody(errorBody(code, message).error, ERROR_CODES[code].status, this.#requestId);
     this.#endWith(JSON.stringify(body));
   }
@@ -171,7 +168,7 @@ export class ClientAnswer {
   #writeHead({ status, headers }: Pick<ResponseHead, 'status' | 'headers'>, framed: boolean): void {
     headers.push('x-request-id', this.#requestId);
     if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
-    if (this.#stream) disableProxyBuffering(headers);
+    if (this.streamed) disableProxyBuffering(headers);
     if (framed) headers.push('transfer-encoding', 'chunked');
     this.#res.writeHead(status, headers);
     // Node writes a chunk in four pieces, this class in one.
@@ -181,7 +178,7 @@ export class ClientAnswer {
 
   #beginEarly(): void {
     this.#isEarly = true;
-    this.#stream = true;
+    this.streamed = true;
     const known = Object.entries(this.headers ?? {}).filter(([name]) => !isOfSlot(name));
     const headers = ['content-type', 'text/event-stream', 'cache-control', 'no-cache', ...this.limitHeaders, ...known.flat()];
     this.#writeHead({ status: 200, headers }, true);
@@ -206,7 +203,7 @@ export class ClientAnswer {
   }
 
   #inDialect(piece: Buffer): Buffer {
-    if (!this.#stream || this.dialect.errorEvent === undefined || !piece.includes('{"error"')) return piece;
+    if (!this.streamed || this.dialect.errorEvent === undefined || !piece.includes('{"error"')) return piece;
     const events = piece.toString('utf8');
     const translated = translateStreamErrors(events, this.dialect, this.#requestId);
     return translated === events ? piece : Buffer.from(translated);

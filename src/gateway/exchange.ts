@@ -18,7 +18,6 @@
  */
 import type { Member } from '../platform/dense-set.ts';
 import type { RoutedSlot } from '../reconciler/board.ts';
-import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
 import { isPassedOn } from '../remote/decide/judge-remote.ts';
 import { presetOf } from '../schema/slot/presets.ts';
@@ -29,6 +28,7 @@ import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';
 import { JsonBody } from './body/json-body.ts';
 import { givePreset, isNamed } from './body/apply-preset.ts';
+import { conversationOf } from './body/conversation-start.ts';
 import { RequestBody } from './body/request-body.ts';
 import type { ActiveExchange, ExchangeDeps, ExchangeRequest } from './exchange-deps.ts';
 import { FallbackJourney } from './fallback-journey.ts';
@@ -46,7 +46,6 @@ const LEAST_ERROR = 400;
 const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
 const CROWDED: FallbackCause = { kind: 'queue' };
 const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
-const CONTINUED: ReadonlySet<Capability> = new Set(['chat', 'completion']);
 
 // oxlint-disable-next-line house/function-length -- One state machine over a request on its way through slots: every event may meet every state
 export class Exchange implements ActiveExchange, RequestEvents {
@@ -154,7 +153,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
       refuseUse(this.#scan, { path: this.#request.path, slot }, this.#caller.view(), this.#deps.providers) === undefined;
     this.#journey = new FallbackJourney(this.#deps, asked.name, isAble);
     this.#answer.keepsErrors = true;
-    return this.#journey.start(asked, this.#conversation() ?? this.#request.requestId);
+    return this.#journey.start(asked, conversationOf(this.#request, this.#scan) ?? this.#request.requestId);
   }
 
   /** Holds or parks the request at a slot, unless it goes to another one. */
@@ -212,19 +211,13 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (slot.spec.remote !== undefined && !isNamed(slot.spec.remote, this.#request.direct, this.#requestBody, this.#deps)) return;
     // The workload of a slot that the request has left concerns only the attempt there.
     const holder = this.#journey === undefined ? this : { onStopping: () => attempt.giveUp(STOPPED) };
-    const hold = this.#deps.traffic.holds.acquire(slot, holder, this.#parked?.failedOn, this.#conversation());
+    const hold = this.#deps.traffic.holds.acquire(slot, holder, this.#parked?.failedOn, conversationOf(this.#request, this.#scan));
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
     const request = { deps: this.#deps, hold, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
     const attempt = createAttempt(plan, { ...this.#request, ...request }, this);
     this.#attempt = attempt;
     attempt.start();
-  }
-
-  /** Only texts that are continued gain from the cache of one replica. A client that names a session knows better. */
-  #conversation(): string | undefined {
-    const { head, path } = this.#request;
-    return head.sessionId ?? (CONTINUED.has(path.capability) ? this.#scan.conversation : undefined);
   }
 
   onStopping(): void {

@@ -85,6 +85,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/slots/:name/logs': LOGS,
   // It names callers.
   'GET /api/requests': LOGS,
+  'GET /api/usage': LOGS,
   // Changes, and everything about tokens.
   'POST /v1/audio/voices': ADMIN,
   'DELETE /v1/audio/voices/:name': ADMIN,

@@ -4,6 +4,7 @@
  * prefix: system prompt and messages up to the first one of the user. Only their beginnings and lengths are read, and
  * equal texts count alike in every dialect.
  */
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { jsonFields, type JsonFilter, type JsonScanner } from '../../schema/words/json-scanner.ts';
 
 const TAGS = ['cache-key', 'user', 'system', 'message', 'role', 'text', 'prompt'] as const;
@@ -62,3 +63,13 @@ export class ConversationStart {
 const joined = (before: string, text: string): string => (before.length < PREFIX_LIMIT ? before + text : before);
 
 export const isConversationTag = (tag: string): tag is ConversationTag => TAGS.some((each) => each === tag);
+
+const CONTINUED: ReadonlySet<Capability> = new Set(['chat', 'completion']);
+
+/** Only texts that are continued gain from the cache of one replica. A client that names a session knows better. */
+export function conversationOf(
+  { head, path }: { readonly head: { readonly sessionId?: string | undefined }; readonly path: { readonly capability: Capability } },
+  scan: { readonly conversation?: string | undefined },
+): string | undefined {
+  return head.sessionId ?? (CONTINUED.has(path.capability) ? scan.conversation : undefined);
+}

@@ -150,15 +150,9 @@ export const SettingsSchema = z.strictObject({
   SVC_MDNS: Flag.prefault('0').describe(
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
-  SVC_OLLAMA: OffOn.default('off').describe(
-    '`on`: clients of Ollama may use the models, with `/ollama` as the base of their URL (`docs/api.md`)',
-  ),
-  SVC_USAGE: OffOn.default('on').describe(
-    '`off`: the service does not count requests and tokens of callers (`docs/usage.md`). In a cluster, it never does',
-  ),
-  SVC_UPSTREAM: OffOn.default('off').describe(
-    '`on`: administrators reach every path of the model server of a slot under `/upstream/<slot>/` (`docs/requests.md`)',
-  ),
+  SVC_OLLAMA: OffOn.default('off').describe('`on`: clients of Ollama may use the models under `/ollama` (`docs/api.md`)'),
+  SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted, as in a cluster (`docs/usage.md`)'),
+  SVC_UPSTREAM: OffOn.default('off').describe('`on`: administrators reach all of a server under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])
     .default('off')

@@ -14,6 +14,7 @@ import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
 import { DeviceNames } from '../status/hardware.ts';
 import { Presets } from './presets.ts';
 import { Fallback } from './fallback.ts';
+import { Autoscale, Limits, resolveAutoscale } from './scaling.ts';
 import { RemoteDocument, resolveRemote, type Remote } from './remote-document.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
@@ -133,27 +134,6 @@ const Storage = z
     hostPath: optional('Absolute path of a directory on the node that holds the models', z.string().startsWith('/')),
   })
   .superRefine(rulesAt('storage'));
-
-const Autoscale = z
-  .strictObject({
-    min: z.int().min(0).max(1000).default(1).describe('Least number of pods. 0 needs "load" set to "on-demand"'),
-    max: z.int().min(1).max(1000).describe('Largest number of pods'),
-    target: z
-      .strictObject({ inFlight: z.int().min(1).max(10_000).describe('Requests for each pod, in flight or waiting') })
-      .describe('Load of a pod that the service aims at'),
-    window: durationWithin('0s', '1h')
-      .default('5m')
-      .describe('Time for which fewer pods must have been enough before pods are removed. More are added at once'),
-  })
-  .superRefine(rulesAt('autoscale'));
-
-const Limits = z.strictObject({
-  maxInFlight: optional(
-    'Requests at the same time, on all servers of the slot together. Others wait, and callers take turns. Default: no limit',
-    z.int().min(1).max(100_000),
-  ),
-  maxQueue: optional('Requests that may wait for the slot. Default: "SVC_PARK_LIMIT"', z.int().min(0).max(100_000)),
-});
 
 export const SlotDocument = z
   .strictObject({
@@ -297,8 +277,4 @@ function resolve(parsed: Parsed, provider: ProviderKind, backend: Backend): Slot
       ...(autoscale === undefined ? {} : { autoscale: resolveAutoscale(autoscale) }),
     },
   };
-}
-
-function resolveAutoscale({ min, max, target, window }: NonNullable<Parsed['autoscale']>) {
-  return { min, max, inFlight: target.inFlight, windowMs: parseDurationMs(window) };
 }

@@ -1,4 +1,4 @@
-/** Who may call what: the classes of routes, the scopes of credentials, which scope covers which class, and priorities. */
+/** Who may call what: classes of routes, scopes of credentials, which scope covers which class; and priorities. */
 
 /**
  * `open`: anyone. `any`: every credential, for images that were drawn for a client. `read`: what shows states and lists

@@ -1,6 +1,6 @@
 /** How the in-memory world publishes its slots. */
 import type { BoardSlot } from '../../../src/reconciler/board.ts';
-import { SlotName } from '../../../src/schema/words/names.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
 import type { Reason } from '../../../src/schema/status/reasons.ts';
 import type { SlotSpec } from '../../../src/schema/slot/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/status/slot-status.ts';
