@@ -16,7 +16,7 @@ import { planSlot, type SlotPlan } from './plan-slot.ts';
 import { afterStarts, findUsed, openAllocation, sharedResources, type Allocation } from './rules/allocator.ts';
 import { findTooLarge } from './rules/gates.ts';
 import { consider, slotMemory, type Candidate } from './rules/candidate.ts';
-import { shareMemory } from './rules/share-memory.ts';
+import { shareMemory, type MemoryClaim, type MemoryShares } from './rules/share-memory.ts';
 import { cancelPulls, sharePulls } from './steps/plan-start.ts';
 import { planReadAhead, type SlotUse } from './steps/plan-read-ahead.ts';
 import { planOrphans } from './steps/plan-stops.ts';
@@ -80,9 +80,25 @@ export function* planInParts(desired: Desired, observed: Observed, now: number, 
     wakeAt: soonest([
       ...orphans.map(({ timed }) => timed),
       ...slots,
-      { wakes: [shares.changesAt, observed.warmChangesAt].filter((at) => at !== undefined) },
+      {
+        wakes: [shares.changesAt, observed.warmChangesAt, lacksMemoryOfOthers(shares) ? now + READ_AGAIN_MS : undefined].filter(
+          (at) => at !== undefined,
+        ),
+      },
     ]),
   };
+}
+
+/** Vendor tools are asked as often. */
+const READ_AGAIN_MS = 5000;
+
+/**
+ * Other programs that end tell nobody, and the memory of an own server that has just ended counts as theirs until the
+ * next reading.
+ */
+function lacksMemoryOfOthers({ turns }: MemoryShares): boolean {
+  const isWanted = ({ turn }: MemoryClaim): boolean => turn.group !== 'unloaded' && turn.group !== 'warm';
+  return turns.some(({ claim, verdict }) => !verdict.admitted && verdict.othersBytes > 0 && isWanted(claim));
 }
 
 function planCandidate(candidate: Candidate, verdict: MemoryVerdict | undefined, allocation: Allocation): SlotPlan {
