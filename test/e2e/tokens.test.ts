@@ -178,7 +178,7 @@ describe('A service with authentication', () => {
     });
     expect(await svcctl(['get', 'slots', '--server', service.url], { SVC_TOKEN: token })).toMatchObject({ code: 0 });
     const listed = await svcctl(['token', 'list', '--server', service.url], { SVCCTL_TOKEN: token });
-    expect(listed.out).toMatch(/^ID +SCOPE +CREATED +EXPIRES +LAST USED +LABEL\n/);
+    expect(listed.out).toMatch(/^ID +SCOPE +CREATED +EXPIRES +LAST USED +LIMITS +LABEL\n/);
     expect(listed.out).toContain('laptop');
     const secret = token.slice(token.indexOf('.') + 1);
     for (const text of [listed.out, service.output(), await readFile(join(service.configDir, 'tokens.toml'), 'utf8')])

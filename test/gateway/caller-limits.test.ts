@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccessDecision } from '../../src/auth/decide/decide-access.ts';
 import type { CallerLimits } from '../../src/schema/words/caller-limits.ts';
-import { PARK, publish, slotName } from './support/board-fixture.ts';
+import { DISABLED, PARK, publish, slotName } from './support/board-fixture.ts';
 import { begin, CHAT, chatBody, errorOf, post } from './support/client.ts';
 import { startUpstream, type FakeUpstream } from './support/fake-upstream.ts';
 import { startGateway, until, type GatewayFixture } from './support/gateway-fixture.ts';
@@ -158,6 +158,17 @@ describe('Models', () => {
     expect((await chat('primary-model')).status).toBe(200);
     expect(gateway.finished.at(-1)?.slot).toBe('second');
   });
+});
+
+test('a request leaves its slot only for one that its caller may use', async () => {
+  const second = { name: 'second', targets: [{ workload: 'w', port: upstream.port }] };
+  publish(gateway.board, { name: 'primary', admission: DISABLED, fallback: { to: ['second'] } }, second);
+  limits = { models: ['primary'] };
+  const refused = await chat('primary');
+  expect([refused.status, errorOf(refused.text).code]).toEqual([503, 'slot.disabled']);
+  limits = { models: ['primary', 'second'] };
+  const moved = await chat('primary');
+  expect([moved.status, moved.headers['x-svc-slot']]).toEqual([200, 'second']);
 });
 
 describe('Tokens of an answer', () => {
