@@ -24,6 +24,8 @@ interface Prepared {
   readonly parameters: readonly Parameter[];
   /** Tags are indexes of parameters. */
   readonly filter: JsonFilter<number>;
+  /** The fields that a body without any of them gets. */
+  readonly added: Buffer;
 }
 
 /** Searching longer bodies takes longer than scanning them. */
@@ -85,12 +87,18 @@ export function createOutputCap() {
 /** Prepares each preset once, which costs more than its use. */
 export function createPresetEditor() {
   const prepared = new WeakMap<PresetParameters, Prepared>();
-  /** Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset. */
-  return (body: readonly Buffer[], preset: PresetParameters): readonly Buffer[] | undefined => {
-    const { parameters, filter } = prepared.get(preset) ?? prepare(preset);
-    if (!prepared.has(preset)) prepared.set(preset, { parameters, filter });
+  /**
+   * Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset.
+   * `hasModel`: the object has a string as `model`.
+   */
+  return (body: readonly Buffer[], preset: PresetParameters, hasModel = false): readonly Buffer[] | undefined => {
+    const known = prepared.get(preset) ?? prepare(preset);
+    if (!prepared.has(preset)) prepared.set(preset, known);
+    const { parameters, filter, added } = known;
+    if (lacksAll(body, parameters)) return [insert(body[0], offsetOfEnd(body), added)];
     const finder = new ParameterFinder(parameters);
-    if (lacksAll(body, parameters)) return splice(body, finder.edits(offsetOfEnd(body)));
+    const renamed = hasModel ? renameModel(body, parameters) : undefined;
+    if (renamed !== undefined) return [renamed];
     const scanner = new JsonScanner(filter, finder);
     for (const chunk of body) scanner.feed(chunk);
     if (scanner.status !== 'done') return undefined;
@@ -103,6 +111,34 @@ function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Param
   if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES) return false;
   return !body.includes(ESCAPE) && parameters.every(({ key }) => !body.includes(key));
 }
+
+function insert(body: Buffer = EMPTY, at: number, bytes: Buffer): Buffer {
+  const whole = Buffer.allocUnsafe(body.length + bytes.length);
+  body.copy(whole, 0, 0, at);
+  bytes.copy(whole, at);
+  body.copy(whole, at + bytes.length, at);
+  return whole;
+}
+
+const EMPTY = Buffer.alloc(0);
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Another shortcut, for what remotes get: the only key `model` of a small body gets another value, without escapes. */
+function renameModel([body, ...more]: readonly Buffer[], [parameter, ...others]: readonly Parameter[]): Buffer | undefined {
+  if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES || parameter === undefined || others.length > 0)
+    return undefined;
+  const { key, value, isForced } = parameter;
+  if (!isForced || !key.equals(MODEL_KEY) || body.includes(ESCAPE)) return undefined;
+  const at = body.indexOf(key);
+  if (body.indexOf(key, at + 1) !== -1) return undefined;
+  const from = body.indexOf(QUOTE, at + key.length);
+  const to = body.indexOf(QUOTE, from + 1) + 1;
+  if (from === -1 || to === 0 || body.subarray(from, to).includes(BACKSLASH)) return undefined;
+  return Buffer.concat([body.subarray(0, from), value, body.subarray(to)]);
+}
+
+const MODEL_KEY = Buffer.from('"model"');
 
 function prepare({ set, force, cap = {} }: PresetParameters): Prepared {
   const all = { ...set, ...force, ...cap };
@@ -118,7 +154,10 @@ function prepare({ set, force, cap = {} }: PresetParameters): Prepared {
       field: Buffer.from(`,${quoted}:${text}`),
     };
   });
-  return { parameters, filter: { fields: jsonFields(Object.fromEntries(fields)) } };
+  const firstCap = parameters.find(({ most }) => most !== undefined);
+  const missing = parameters.filter((parameter) => parameter.most === undefined || parameter === firstCap);
+  const added = Buffer.concat(missing.map(({ field }) => field));
+  return { parameters, filter: { fields: jsonFields(Object.fromEntries(fields)) }, added };
 }
 
 /** Finds the values that the body has. The last one of repeated keys counts, and `null` stands for none. */

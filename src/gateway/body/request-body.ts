@@ -178,7 +178,7 @@ export class RequestBody implements EditableBody {
     if (this.#scan.isForm) this.#fail('request.invalid', whyNot, 'model');
     else if (!this.whole) this.whenWhole(() => this.#events.onRoutable());
     else {
-      const pieces = applyPreset(this.chunks, parameters);
+      const pieces = applyPreset(this.chunks, parameters, this.model !== undefined);
       if (typeof parameters.force['model'] === 'string') this.named = parameters.force['model'];
       if (pieces === undefined) this.#fail('request.invalid', this.#scan.unfinished);
       else if (this.edit(pieces)) return true;

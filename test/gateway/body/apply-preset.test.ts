@@ -64,3 +64,26 @@ describe('applyPreset()', () => {
     );
   });
 });
+
+describe('The name of a remote', () => {
+  const naming = { set: {}, force: { model: 'their/model' } };
+  const rename = (text: string, hasModel = true): string | undefined => {
+    const pieces = createPresetEditor()([Buffer.from(text)], naming, hasModel);
+    return pieces && Buffer.concat(pieces).toString();
+  };
+
+  test.each([
+    ['{"model":"a"}', '{"model":"their/model"}'],
+    ['{ "messages": [], "model" :\n "a b" , "n":1 }', '{ "messages": [], "model" :\n "their/model" , "n":1 }'],
+    ['{"model":"a\\"b"}', '{"model":"their/model"}'],
+    ['{"mod\\u0065l":"a"}', '{"mod\\u0065l":"their/model"}'],
+    ['{"x":{"model":"inner"},"model":"a"}', '{"x":{"model":"inner"},"model":"their/model"}'],
+    ['{"type":"model","model":"a"}', '{"type":"model","model":"their/model"}'],
+    ['{"model":"a","model":"b"}', '{"model":"their/model","model":"their/model"}'],
+    ['{"text":"say \\"model\\":\\"x\\"","model":"a"}', '{"text":"say \\"model\\":\\"x\\"","model":"their/model"}'],
+  ])('takes the place of the one in %s', (text, expected) => expect(rename(text)).toBe(expected));
+
+  test('is added where the only one is not that of the request', () => {
+    expect(rename('{"x":{"model":"inner"}}', false)).toBe('{"x":{"model":"inner"},"model":"their/model"}');
+  });
+});
