@@ -38,3 +38,15 @@ describe('the plan of a slot at rest, after memory was shared out again,', () =>
     expect(withVerdict({ ...made, decision: { ...made.decision, memory: before } }, after)).toBeUndefined();
   });
 });
+
+test('looks again soon while a wanted slot lacks memory that other programs use, which tell nobody when they end', () => {
+  const wakeOf = (availableBytes: number, slot: Parameters<typeof factsOf>[0]['slot'] = {}): number | undefined => {
+    const { desired, observed } = factsOf({ slot, budgetBytes: 1_000_000_000, modelBytes: 400_000_000 });
+    const host = { memoryTotalBytes: 1_000_000_000, memoryAvailableBytes: availableBytes };
+    return plan(desired, { ...observed, host }, NOW).wakeAt;
+  };
+  expect(wakeOf(100_000_000)).toBe(NOW + 5000);
+  expect(wakeOf(1_000_000_000)).toBeUndefined();
+  // It needs no memory yet.
+  expect(wakeOf(100_000_000, { load: 'on-demand' })).toBeUndefined();
+});

@@ -201,18 +201,6 @@ describe('plan()', () => {
     expect(planOf({ slot: idle, lastActive: 8000, workloads: [one] }).made.wakeAt).toBe(NOW + 2000);
   });
 
-  test('looks again soon while a wanted slot lacks memory that other programs use, which tell nobody when they end', () => {
-    const wakeOf = (availableBytes: number, slot: Parameters<typeof planOf>[0]['slot'] = {}): number | undefined => {
-      const { desired, observed } = factsOf({ slot, budgetBytes: 1_000_000_000, modelBytes: 400_000_000 });
-      const host = { memoryTotalBytes: 1_000_000_000, memoryAvailableBytes: availableBytes };
-      return plan(desired, { ...observed, host }, NOW).wakeAt;
-    };
-    expect(wakeOf(100_000_000)).toBe(NOW + 5000);
-    expect(wakeOf(1_000_000_000)).toBeUndefined();
-    // It needs no memory yet.
-    expect(wakeOf(100_000_000, { load: 'on-demand' })).toBeUndefined();
-  });
-
   test('chooses the lowest free port, and another name while the plain one is taken', () => {
     const [action] = planOf({ workloads: [old], takenPorts: [18_081] }).made.actions;
     expect(action).toMatchObject({ args: { workload: { port: { host: 18_082, container: 8080 } } } });
