@@ -66,7 +66,7 @@ const RequestEntry = z.object({
   parked_seconds: z.number().min(0).nullable().describe('How long it waited for its slot; null if it did not'),
   input_tokens: Tokens,
   cached_tokens: Tokens.describe('Those of "input_tokens" that the server had in its cache; null if it does not say'),
-  output_tokens: Tokens,
+  output_tokens: Tokens.describe('Events of the stream where the server does not count; null if there were none'),
   tokens_per_second: z.number().min(0).nullable().describe('Output, from the first byte on if it was streamed'),
   why: z
     .object({ cause: z.enum(SLOW_CAUSES), message: z.string() })

@@ -1,6 +1,7 @@
 /** The inference requests that people look for afterwards. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { judgeRequest, createRequestRecord } from '../../../src/api/manage/request-record.ts';
+import { viewRequests } from '../../../src/api/manage/decide/request-view.ts';
 import { boardView } from '../../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { startWorld, type World } from './world.ts';
@@ -44,6 +45,15 @@ test('keeps the object that was reported, and copies nothing', () => {
   const finished = { ...FINE };
   record.note(finished);
   expect(record.list()[0]?.finished).toBe(finished);
+});
+
+test('shows no prompt of an answer whose events were counted, because nobody knows it', () => {
+  const view = (isEstimated?: true) => {
+    const finished = { ...FINE, tokens: { input: 0, output: 13, isEstimated } };
+    const { requests } = viewRequests([{ finished, at: 1, number: 1, because: undefined }], [], { limit: 9, failed: false, slow: false });
+    return requests.map(({ input_tokens: input, output_tokens: output }) => [input, output]);
+  };
+  expect([view(true), view()]).toEqual([[[null, 13]], [[0, 13]]]);
 });
 
 describe('GET /api/requests', () => {

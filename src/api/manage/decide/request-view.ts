@@ -46,7 +46,9 @@ export function viewRequests(
 
 function viewRequest({ finished, at, ...rest }: RecordedRequest, why: ReturnType<typeof explainSlow>) {
   const { requestId: id, ttftSeconds: firstSeconds, tokens, seconds, parkedSeconds = 0 } = finished;
-  const { input, output, cached }: { input?: number; output?: number; cached?: number | undefined } = tokens ?? {};
+  // The prompt of an answer whose events were counted is not known.
+  const input = tokens?.isEstimated === true ? undefined : tokens?.input;
+  const output = tokens?.output;
   const outputSeconds = seconds - (firstSeconds ?? parkedSeconds);
   return answerOf(RequestEntries.shape.requests.element, {
     ...finished,
@@ -56,7 +58,7 @@ function viewRequest({ finished, at, ...rest }: RecordedRequest, why: ReturnType
     firstSeconds,
     inputTokens: input,
     outputTokens: output,
-    cachedTokens: cached,
+    cachedTokens: tokens?.cached,
     tokensPerSecond: output === undefined || outputSeconds <= 0 ? undefined : output / outputSeconds,
     why,
   });
