@@ -194,8 +194,11 @@ async function setSleep({ traffic, tracker, ...deps }: OwnDeps, { name, args }: 
   // Requests have entered after they were counted.
   if (name === 'sleep' && (await traffic.settle?.(args.workload)) === false) return NONE;
   const fault = await askSleep(deps, { name, args }, signal);
+  // A server whose answer nobody waits for may fall asleep nevertheless: it gets no request before it was woken.
+  if (signal.aborted && name === 'wake') return NONE;
+  const known = signal.aborted ? undefined : fault;
+  tracker.histories.slept(args.workload, { name, endpoints: args.endpoints, fault: known }, deps.clock.now());
   if (signal.aborted) return NONE;
-  tracker.histories.slept(args.workload, { name, endpoints: args.endpoints, fault }, deps.clock.now());
   return fault === undefined ? DONE : { kind: 'failed', failure: { kind: 'retry', ...fault } };
 }
 

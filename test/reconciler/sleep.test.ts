@@ -44,6 +44,29 @@ describe('an idle slot whose server can sleep', () => {
     expect([request.answers, ids(world).length]).toEqual([['served'], 1]);
   });
 
+  test('counts as asleep where nobody waited for its answer, because it was to be stopped, and the stop failed', async () => {
+    let broken = false;
+    const stopFailure = () => (broken ? ({ kind: 'retry', reason: 'StopFailed', message: 'No' } as const) : undefined);
+    const servers = calm();
+    const world = begin(servers, { behaviour: { stopFailure } });
+    servers.enter = async () => {
+      await new Promise<void>((resolve) => void world.clock.at(world.clock.now() + 5000, resolve));
+      return undefined;
+    };
+    await world.reach('primary', 'ready');
+    const [id = ''] = ids(world);
+    await world.clock.until(() => actionsOf(world).some((text) => text.startsWith('put')), 30_000);
+    broken = true;
+    world.edit('primary', { ...IDLE, enabled: false });
+    await world.clock.advance(200);
+    world.edit('primary', IDLE);
+    await world.clock.advance(200);
+    const request = world.life().traffic.ask(PRIMARY, 1000);
+    await world.clock.until(() => request.hold !== undefined || request.answers.length > 0, 20_000);
+    expect([request.hold, servers.asleep.has(id)]).toEqual([id, false]);
+    expect(actionsOf(world).some((text) => text.startsWith('wake'))).toBe(true);
+  });
+
   test('is woken when its warm time begins', async () => {
     const servers = calm();
     // The clock of a world begins on Wednesday at 05:33:20 in Berlin.

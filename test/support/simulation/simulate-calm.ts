@@ -29,7 +29,7 @@ export async function calm(scene: Scene): Promise<void> {
     if (slot?.spec.enabled === true && !full && request.answers[0] !== 'served')
       violation(`A request to "${request.slot}" was ${request.answers[0]}`);
   }
-  await watch(world, referee, clock.now() + 30_000);
+  await watch(world, referee, clock.now() + 35_000);
   referee.takeChanges();
   for (const { loop } of world.lives()) loop.wake();
   await watch(world, referee, clock.now() + 12_000);
