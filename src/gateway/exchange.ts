@@ -278,7 +278,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
       code: this.#answer.code,
       seconds: (performance.now() - this.#startedAt) / 1000,
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
-      ttftSeconds: this.#answer.streamed ? secondsOf(this.#attempt?.ttftMs) : undefined,
+      ttftSeconds: this.#answer.streamed && status < LEAST_ERROR ? secondsOf(this.#attempt?.ttftMs) : undefined,
       blockedSeconds: secondsOf(this.#answer.blockedMs),
       tokens,
       moves: this.#journey?.moves,

@@ -231,7 +231,7 @@ esac
     expect(await complete('svcctl --server http://x slot lo')).toEqual(['load', 'logs']);
     expect(await complete('svcctl slot load --mo')).toEqual(['--model']);
     expect(await complete('svcctl get mo')).toEqual(['models']);
-    expect(await complete('svcctl get slots -o ')).toEqual(['table', 'wide', 'json', 'yaml', 'name']);
+    expect(await complete('svcctl get slots -o ')).toEqual(['table', 'wide', 'json', 'yaml', 'name', 'csv']);
     expect(await complete('svcctl slot logs -f pri')).toEqual(['primary']);
     await write('slots.yaml', '');
     expect(await complete('svcctl apply -f slots.y')).toEqual(['slots.yaml']);

@@ -79,7 +79,7 @@ describe('A slot that loads', () => {
     for (const reply of replies) expect(way(await reply)).toEqual([200, 'b', 'loading; from=primary']);
     // One place in the queue that belongs to no request.
     expect(waiting()).toBe(1);
-    expect(running().finished.every(({ parkedSeconds = 0 }) => parkedSeconds >= 0.099)).toBe(true);
+    expect(running().finished.every(({ parkedSeconds = 0 }) => parkedSeconds >= 0.05)).toBe(true);
     show(open('primary', await server(), when('loading > 100ms')), b);
     expect(waiting()).toBe(0);
     expect(way(await ask())).toEqual([200, 'primary', undefined]);

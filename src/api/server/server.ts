@@ -232,10 +232,10 @@ function addRoute(
       if (from.kind === 'cors') void reply.headers(corsHeaders(from.origin));
       // The answer to another origin would be a different one.
       else if (route.cors && site.allowsOrigins) void reply.header('vary', 'Origin');
-      const decision = await authorize(route.access, request.raw);
+      const known = route.knowsCaller === true ? await authorize('any', request.raw) : undefined;
+      const decision = known?.ok === true ? known : await authorize(route.access, request.raw);
       if (!decision.ok) throw new ApiError(decision.code, decision.message);
-      const known = route.knowsCaller === true ? await authorize('any', request.raw) : decision;
-      request.caller = known.ok ? known.caller : undefined;
+      request.caller = decision.caller;
       if (Number(request.headers['content-length'] ?? 0) > limitBytes) throw bodyOver(limitBytes);
       refuseOtherTypes(route, request);
       request.readWhole = async () => await readWhole({ req: request.raw, res: reply.raw }, limitBytes, gateway.budget);

@@ -264,8 +264,8 @@ describe('createParking()', () => {
       parking.serve(PRIMARY);
     }
     expect(log).toEqual(['a1', 'b1']);
-    expect(tickets[1]?.outlook()).toEqual({ position: 0, waitMs: 2000 });
-    expect(tickets[3]?.outlook()).toEqual({ position: 1, waitMs: 4000 });
+    expect(tickets[1]?.outlook()).toEqual({ position: 0, waiting: 2, waitMs: 2000 });
+    expect(tickets[3]?.outlook()).toEqual({ position: 1, waiting: 2, waitMs: 4000 });
     parking.close('stopping');
   });
 

@@ -48,7 +48,7 @@ test('progress for those who wait is off, or comes after 100 ms to an hour', () 
   };
   expect([undefined, 'off', '100ms', '5s', '1h'].map(progress)).toEqual(['off', 'off', 100, 5000, 3_600_000]);
   for (const wrong of ['0s', '99ms', '2h', '5', 'on', '']) {
-    expect(progress(wrong)).toBe(`SVC_WAIT_PROGRESS: Use "off", or a duration from "100ms" to "1h" such as "5s"`);
+    expect(progress(wrong)).toContain('SVC_WAIT_PROGRESS: Use "off", or a duration from "100ms" to "1h" such as "5s"');
   }
 });
 
