@@ -101,3 +101,22 @@ function tableOf(text: string): Readonly<Record<string, unknown>> {
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export interface ListedPeer extends Peer {
+  readonly announced: boolean;
+  /** Its slots here. */
+  readonly slots: readonly string[];
+}
+
+/** Those that announce themselves and those with slots here, by name. One that has another name here has this one. */
+export function joinPeers(found: readonly Peer[], files: readonly { readonly slot: string; readonly peer: Peer }[]): readonly ListedPeer[] {
+  const here = new Map(files.map(({ peer }) => [peer.name, peer]));
+  const known = [...here.values()].map((peer) => {
+    const announced = found.find(({ name, url }) => url === peer.url || name === peer.name);
+    const slots = files.flatMap((file) => (file.peer.name === peer.name ? [file.slot] : []));
+    return { ...peer, ...announced, name: peer.name, announced: announced !== undefined, slots };
+  });
+  const isNew = ({ name, url }: Peer): boolean => !known.some((peer) => peer.url === url || peer.name === name);
+  const others = found.filter(isNew).map((peer) => ({ ...peer, announced: true, slots: [] }));
+  return [...known, ...others].toSorted((one, other) => one.name.localeCompare(other.name));
+}

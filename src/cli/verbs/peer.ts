@@ -3,6 +3,7 @@
  * file that anybody could write by hand; these verbs write and delete such files, and nothing else knows of peers.
  */
 import { request } from 'node:http';
+import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { readdir, rm, stat } from 'node:fs/promises';
@@ -19,12 +20,14 @@ import {
   baseUrlOf,
   fileOfPeerSlot,
   isPeerName,
+  joinPeers,
+  type ListedPeer,
+  type Peer,
+  type PeerFile,
   peerNameOf,
   peerOf,
   peerOfFile,
   slotsListed,
-  type Peer,
-  type PeerFile,
 } from '../decide/peers.ts';
 import { configDirOf, readVersion, withServiceSettings } from '../installation.ts';
 import { CliFailure, usageFailure } from '../output/exit-codes.ts';
@@ -38,13 +41,7 @@ const MOST_WAIT_MS = 60_000;
 const LIST_BYTES = 1024 * 1024;
 const FILE_BYTES = 1024 * 1024;
 
-interface Listed extends Peer {
-  readonly announced: boolean;
-  /** Its slots here. */
-  readonly slots: readonly string[];
-}
-
-const COLUMNS: readonly Column<Listed>[] = [
+const COLUMNS: readonly Column<ListedPeer>[] = [
   { title: 'NAME', cell: ({ name }) => name },
   { title: 'URL', cell: ({ url }) => cellText(url) },
   { title: 'VERSION', cell: ({ version }) => cellText(version) },
@@ -58,13 +55,7 @@ interface ListOptions extends OutputOptions {
 
 export async function runPeerList(cli: Cli, options: ListOptions): Promise<void> {
   const [found, files] = [await findPeers(options.wait), await readPeerFiles(cli)];
-  const names = [...new Set([...found.map(({ name }) => name), ...files.map(({ peer }) => peer.name)])].toSorted();
-  const items = names.flatMap((name): Listed[] => {
-    const announced = found.find((peer) => peer.name === name);
-    const own = files.filter(({ peer }) => peer.name === name);
-    const peer = announced ?? own[0]?.peer;
-    return peer === undefined ? [] : [{ ...peer, announced: announced !== undefined, slots: own.map(({ slot }) => slot) }];
-  });
+  const items = joinPeers(found, files);
   await cli.terminal.write(
     await listText(cli.terminal, options.output, { key: 'peers', items, columns: COLUMNS, nameOf: ({ name }) => name }),
   );
@@ -272,7 +263,13 @@ async function fingerprintOf(url: string): Promise<string> {
   const { connect } = await import('node:tls');
   const { hostname: host, port } = new URL(url);
   return new Promise((resolve, reject) => {
-    const socket = connect({ host, port: Number(port || 443), servername: host, rejectUnauthorized: false, timeout: REQUEST_MS });
+    const socket = connect({
+      host,
+      port: Number(port || 443),
+      servername: isIP(host) === 0 ? host : '',
+      rejectUnauthorized: false,
+      timeout: REQUEST_MS,
+    });
     socket.once('error', reject).once('timeout', () => socket.destroy(new Error('no answer')));
     socket.once('secureConnect', () => {
       const digits = socket.getPeerX509Certificate()?.fingerprint256.replaceAll(':', '').toLowerCase();

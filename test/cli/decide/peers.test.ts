@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'smol-toml';
-import { baseUrlOf, fileOfPeerSlot, peerNameOf, peerOf, peerOfFile, slotsListed } from '../../../src/cli/decide/peers.ts';
+import { baseUrlOf, fileOfPeerSlot, peerNameOf, peerOf, peerOfFile, slotsListed, joinPeers } from '../../../src/cli/decide/peers.ts';
 import { toCamelCase } from '../../../src/schema/words/key-case.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
@@ -95,4 +95,35 @@ describe('the file of a slot of a peer', () => {
   test('does not exist where the name would be too long', () => {
     expect(fileOfPeerSlot({ ...access, name: 'a'.repeat(30) }, SlotName.parse('b'.repeat(40)))).toBeUndefined();
   });
+});
+
+describe('joinPeers()', () => {
+  const announced = { name: 'vm', url: 'https://10.0.0.2:8443', version: '0.2.0' };
+  const file = (slot: string, name: string, url: string) => ({ slot, peer: { name, url } });
+
+  test.each([
+    ['nothing', [], [], []],
+    ['a new one', [announced], [], [{ ...announced, announced: true, slots: [] }]],
+    [
+      'one that has another name here',
+      [announced],
+      [file('box-a', 'box', announced.url), file('box-b', 'box', announced.url)],
+      [{ ...announced, name: 'box', announced: true, slots: ['box-a', 'box-b'] }],
+    ],
+    [
+      'one whose URL has changed: the announced one is shown',
+      [announced],
+      [file('vm-a', 'vm', 'https://10.0.0.9:8443')],
+      [{ ...announced, announced: true, slots: ['vm-a'] }],
+    ],
+    [
+      'one that does not announce itself, by name',
+      [announced],
+      [file('a-a', 'a', 'https://a.test')],
+      [
+        { name: 'a', url: 'https://a.test', announced: false, slots: ['a-a'] },
+        { ...announced, announced: true, slots: [] },
+      ],
+    ],
+  ])('lists %s', (_what, found, files, expected) => expect(joinPeers(found, files)).toEqual(expected));
 });
