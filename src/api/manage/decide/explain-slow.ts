@@ -2,12 +2,12 @@
  * Says why a request was slow: what took the largest part of its time.
  *
  *   arrival ── parked ──► open ── server ──► first byte ── output ──► end
- *              1, 2, 3             4, 5, 6                 7, 8
+ *              1, 2, 3, 4          4, 5, 6                 7, 8
  *
  *   1  fallback   it was with another slot first
  *   2  memory     the load began late, because memory was not free
  *   3  load       it waited for the load of its slot
- *   4  queue      the server answered requests first that had come earlier
+ *   4  queue      it waited for its turn at a full slot, or the server answered earlier requests first
  *   5  prompt     the server read a long prompt
  *   6  server     the server was late for a reason that the gateway does not see
  *   7  client     the client read the answer slowly
@@ -18,7 +18,7 @@
  */
 import type { FinishedRequest } from '../../../gateway/exchange-deps.ts';
 import type { SlowCause } from '../../../schema/status/resource-answers.ts';
-import type { SlotState, TimelineEntry } from '../../../schema/status/slot-status.ts';
+import { ANSWERING_STATES, type SlotState, type TimelineEntry } from '../../../schema/status/slot-status.ts';
 
 export interface WhySlow {
   readonly cause: SlowCause;
@@ -93,6 +93,9 @@ function explainWait(request: EndedRequest, { entries }: SlowFacts): WhySlow {
   const waited = secondsText(parked);
   if (isLate || during.some(({ cause }) => MEMORY_REASON.test(cause ?? '')))
     return { cause: 'memory', message: `It waited ${waited} for its slot, whose load could not begin until memory was free` };
+  const states = [before, ...during].flatMap((entry) => entry?.to ?? []);
+  if (states.length > 0 && states.every((state) => ANSWERING_STATES.has(state)))
+    return { cause: 'queue', message: `It waited ${waited} for its turn, because its slot had as many requests as it takes` };
   const pulled = during.some(({ to }) => to === 'pulling') || before?.to === 'pulling';
   return { cause: 'load', message: `It waited ${waited} until its slot was loaded${pulled ? ', with a download' : ''}` };
 }

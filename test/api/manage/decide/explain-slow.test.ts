@@ -41,6 +41,13 @@ const TABLE: readonly (readonly [string, Partial<FinishedRequest>, string | unde
     { entries: [moved(900, 'offline', 'MemoryNotFree: x'), moved(950, 'starting'), moved(997, 'warming')] },
   ],
   ['3: nothing is known of the slot', { status: 503, parkedSeconds: 10 }, 'load'],
+  [
+    '4: the slot answered all the time, and was full',
+    { parkedSeconds: 8, ttftSeconds: 8.1 },
+    'queue',
+    { entries: [moved(900, 'ready'), moved(991, 'serving')] },
+  ],
+  ['4: not if the slot was replaced meanwhile', { parkedSeconds: 8 }, 'load', { entries: [moved(900, 'ready'), moved(991, 'warming')] }],
   ['4: earlier requests ended just before', { ttftSeconds: 9 }, 'queue', { others: [ended({ seconds: 20 }, 998)] }],
   ['4: not if they ended long before', { ttftSeconds: 9 }, 'server', { others: [ended({ seconds: 20 }, 992)] }],
   ['4: not if they came later', { ttftSeconds: 9 }, 'server', { others: [ended({ seconds: 2 }, 998)] }],
