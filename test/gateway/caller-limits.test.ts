@@ -101,6 +101,17 @@ describe('Requests in flight', () => {
 });
 
 describe('Tokens', () => {
+  test('of a stream whose server reports none are counted as its events', async () => {
+    limits = { tokens_per_minute: 2000 };
+    const remaining = async (): Promise<number> =>
+      Number((await chat(undefined, { stream: true })).headers['x-ratelimit-remaining-tokens']);
+    const [first, second, third] = [await remaining(), await remaining(), await remaining()];
+    const events = 7;
+    const prompt = Math.ceil(Buffer.byteLength(chatBody({ model: undefined, stream: true })) / 4);
+    // The second one expects as much of its answer as the first one had.
+    expect([2000 - first, first - second, second - third]).toEqual([prompt, prompt + 2 * events, prompt + events]);
+  });
+
   test('that the server reports count, not those that were estimated', async () => {
     const { usage }: { usage: { prompt_tokens: number; completion_tokens: number } } = JSON.parse((await chat()).text);
     const each = usage.prompt_tokens + usage.completion_tokens;

@@ -19,7 +19,7 @@ type Headers = readonly string[];
 export interface AdmittedRequest {
   readonly kind: 'admitted';
   readonly headers: Headers;
-  /** Call this once. `tokens`: undefined if the server did not say; guesses do not count. `isServed`: it answered. */
+  /** Call this once. `tokens`: undefined if nothing is known of them. `isServed`: it answered. */
   settle(use: { readonly tokens: Usage | undefined; readonly isServed: boolean }): void;
 }
 
@@ -50,17 +50,22 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
   /** Tokens of the answers that a caller gets. */
   const answers = new Map<string, { average: number }>();
 
-  function admitted(key: string, { tokens: reserved, inFlight }: LimitedAmounts, { over, states }: HeldAmounts): Admission {
+  /** `prompt`: the tokens of the prompt among those set aside. */
+  function admitted(
+    key: string,
+    { tokens: reserved, inFlight, prompt }: LimitedAmounts & { readonly prompt: number },
+    { over, states }: HeldAmounts,
+  ): Admission {
     const headers = headersOf(states);
     if (over !== undefined) return { kind: 'refuse', code: over.code, message: over.message, headers: [...headers, ...retryHeaders(over)] };
     return {
       kind: 'admitted',
       headers,
-      settle({ tokens: counted, isServed }) {
-        const tokens = counted?.isEstimated === true ? undefined : counted;
+      settle({ tokens, isServed }) {
         if (tokens !== undefined) learn(key, tokens.output);
+        const input = tokens?.isEstimated === true ? prompt : tokens?.input;
         // Nothing was reserved where tokens have no limit.
-        const known = tokens === undefined ? (isServed ? reserved : 0) : tokens.input + tokens.output;
+        const known = tokens === undefined || input === undefined ? (isServed ? reserved : 0) : input + tokens.output;
         const used = reserved === 0 ? 0 : known;
         settle(key, { requests: 0, tokens: reserved, inFlight }, { requests: 0, tokens: used });
       },
@@ -80,10 +85,11 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
     if (limits === undefined || !isCounted(limits)) return null;
     const { key } = caller ?? { key: '' };
     const output = Math.min(answers.get(key)?.average ?? 0, limits.max_output_tokens ?? Infinity);
-    const reserved = countsTokens(limits) ? Math.ceil(bodyBytes / BYTES_PER_TOKEN + output) : 0;
+    const prompt = countsTokens(limits) ? Math.ceil(bodyBytes / BYTES_PER_TOKEN) : 0;
     const amounts = {
       requests: limits.requests_per_minute === undefined ? 0 : 1,
-      tokens: reserved,
+      tokens: countsTokens(limits) ? prompt + Math.ceil(output) : 0,
+      prompt,
       inFlight: limits.max_in_flight === undefined ? 0 : 1,
     };
     const held = hold(key, amounts, limits);
