@@ -136,12 +136,14 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
   return {
     async read(signal: AbortSignal): Promise<AcceptedSlots> {
       const slots = new Map<SlotName, AcceptedSlot>();
+      // A killed controller may have renamed files and not have synced them, and programs will see their generations.
+      const isLasting = await syncDirectory(directory, disk);
       for (const file of new Set((await listDirectory(directory, disk)).map((each) => each.replace(/~$/, '')))) {
         const name = SlotName.safeParse(/^(.*)\.json$/.exec(file)?.[1]).data;
         if (name === undefined) continue;
         const [first, copy] = await Promise.all(filesOf(name).map(async (each) => await readSlot(each, name, log, disk)));
         const newest = (copy?.generation ?? 0) > (first?.generation ?? 0) ? copy : first;
-        if (newest === undefined || !isSameSlot(first, newest) || !isSameSlot(copy, newest)) unwritten.add(name);
+        if (!isLasting || newest === undefined || !isSameSlot(first, newest) || !isSameSlot(copy, newest)) unwritten.add(name);
         const slot = newest ?? (await observedSlot(name, signal));
         if (slot !== undefined) slots.set(name, slot);
       }

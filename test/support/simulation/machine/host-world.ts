@@ -69,14 +69,10 @@ export function createHostWorld(options: MachineOptions) {
   };
   const list = (): readonly ObservedWorkload[] => machine.servers().flatMap((server) => workloadOf(server) ?? []);
   const fileOf = (name: SlotName): string => `${SLOTS}/${name}.toml`;
-  /** Of the files as a power failure would leave them, or as they can be read. */
-  const generationIn = (textOf: (path: string) => string | undefined, name: SlotName): number => {
-    const texts = ['.json', '.json~'].map((end) => textOf(`${STATE}/slots/${name}${end}`) ?? '');
+  const storedGeneration = (name: SlotName): number => {
+    const texts = ['.json', '.json~'].map((end) => machine.disk.safeText(`${STATE}/slots/${name}${end}`) ?? '');
     return Math.max(0, ...texts.map((text) => Number(/"generation": (\d+)[^]*\}\n$/.exec(text)?.[1] ?? 0)));
   };
-  const storedGeneration = (name: SlotName): number => generationIn((path) => machine.disk.safeText(path), name);
-  /** What a killed controller had written, though perhaps not for good, when the present one began. */
-  const found = new Map<SlotName, number>();
   /** The statuses on the disk that are whole. */
   const recorded = (): EarlierStatuses => {
     const files = machine.disk.list(`${STATE}/status`).filter((file) => file.endsWith('.json'));
@@ -156,13 +152,7 @@ export function createHostWorld(options: MachineOptions) {
     },
     /** A controller begins, which knows what is stored. */
     begin(): void {
-      for (const [name, slot] of declared) {
-        if (slot.told?.isStored === false) slot.told = undefined;
-        found.set(
-          name,
-          generationIn((path) => machine.disk.text(path), name),
-        );
-      }
+      for (const slot of declared.values()) if (slot.told?.isStored === false) slot.told = undefined;
     },
     /** What the source says of slots that are declared and were not removed since. */
     told({ slots }: DesiredState): void {
@@ -179,8 +169,7 @@ export function createHostWorld(options: MachineOptions) {
         if (at < 0) machine.broke(`The spec of "${name}" is not the last good one`);
         known.specs = known.specs.slice(Math.max(0, at));
         const isStored = storedGeneration(name) === slot.generation;
-        if (!isStored && found.get(name) !== slot.generation && machine.isWhole())
-          machine.broke(`The generation of "${name}" is not stored`);
+        if (!isStored && machine.isWhole()) machine.broke(`The generation of "${name}" is not stored`);
         known.told = { generation: slot.generation, isStored };
       }
     },
