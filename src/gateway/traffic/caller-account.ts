@@ -92,12 +92,13 @@ export class CallerAccount {
   }
 
   states({ requests_per_minute: requests, tokens_per_minute: minute, tokens_per_day: day }: CallerLimits, now: number): LimitStates {
-    const ofMinute = minute === undefined ? undefined : stateOf(minute, this.#minute.window, this.#heldTokens, now);
-    const ofDay = day === undefined ? undefined : stateOf(day, this.#day.window, this.#heldTokens, now);
-    const isDayScarcer = ofMinute === undefined || (ofDay !== undefined && ofDay.remaining < ofMinute.remaining);
+    const leftOfMinute = minute === undefined ? Infinity : leftOf(minute, this.#minute.window, this.#heldTokens, now);
+    const leftOfDay = day === undefined ? Infinity : leftOf(day, this.#day.window, this.#heldTokens, now);
+    const isDayScarcer = leftOfDay < leftOfMinute;
+    const [limit, { window }] = isDayScarcer ? [day, this.#day] : [minute, this.#minute];
     return {
       requests: requests === undefined ? undefined : stateOf(requests, this.#requests, this.#heldRequests, now),
-      tokens: isDayScarcer ? ofDay : ofMinute,
+      tokens: limit === undefined ? undefined : stateOf(limit, window, this.#heldTokens, now),
     };
   }
 
@@ -131,8 +132,10 @@ function tooManyInFlight(limit: number): OverLimit {
 
 const stateOf = (limit: number, window: SlidingWindow, held: number, now: number): LimitState => ({
   limit,
-  remaining: Math.max(0, limit - window.total(now) - held),
+  remaining: leftOf(limit, window, held, now),
   resetMs: window.emptyMs(now),
 });
+
+const leftOf = (limit: number, window: SlidingWindow, held: number, now: number): number => Math.max(0, limit - window.total(now) - held);
 
 const unlessNow = (waitMs: number): number | undefined => (waitMs === 0 ? undefined : waitMs);
