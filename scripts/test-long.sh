@@ -25,6 +25,7 @@ simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are 
               SVC_TEST_SCALE=10 runs 100,000 (30 min)
 speech      Three hours of silence and noise through the speech server
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
+usage       100,000 mixed requests over four kills of the service, and what it has counted of them (6 min)
 workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers
 TEXT
 }
@@ -79,6 +80,7 @@ pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/down
 simulation) simulation "$@" ;;
 speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;
 tokens) SVC_TEST_KILLS=500 SVC_TEST_SECONDS=30 "${jest[@]}" test/auth/killed-writers test/e2e/token-load "$@" ;;
+usage) SVC_TEST_REQUESTS=100000 "${jest[@]}" test/e2e/usage-sums "$@" ;;
 workers) workers "$@" ;;
 '') usage ;;
 *)
