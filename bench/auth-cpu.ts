@@ -12,8 +12,8 @@ const ROUNDS = 25;
 const CONNECTIONS = 32;
 const NAMES = ['off', 'on', 'many', 'counted', 'limited'] as const;
 /** None of them is reached. */
-const COUNTED = { requests_per_minute: 1_000_000, tokens_per_minute: 1e9, tokens_per_day: 1e12, max_in_flight: 10_000 };
-const ALL_LIMITS = { ...COUNTED, models: ['primary'], max_output_tokens: 1000 };
+export const COUNTED = { requests_per_minute: 1_000_000, tokens_per_minute: 1e9, tokens_per_day: 1e12, max_in_flight: 10_000 };
+export const ALL_LIMITS = { ...COUNTED, models: ['primary'], max_output_tokens: 1000 };
 type Name = (typeof NAMES)[number];
 
 export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]> {

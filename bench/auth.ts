@@ -1,13 +1,13 @@
 /**
- * What authentication costs: three real services, without it, with one token, and with 10,000 tokens, behind the same load in one run. Short rounds alternate between the
- * three, and each ratio is that of two neighbours in a round, so that other programs of the machine affect both sides alike. Then how long the first use of a token
+ * What authentication costs: real services without it, with one token, with 10,000 tokens, and with limits of the token, behind the same load in one run. Short rounds
+ * alternate between them, and each ratio is that of two neighbours in a round, so that other programs of the machine affect both sides alike. Then how long the first use of a token
  * takes, and how long a revocation takes to reach another replica of a cluster.
  */
 import { spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { measureCpu } from './auth-cpu.ts';
+import { ALL_LIMITS, COUNTED, measureCpu } from './auth-cpu.ts';
 import { measureRevocation } from './auth-replicas.ts';
 import { createTokenFile } from './auth-tokens.ts';
 import type { Run } from './decide/summarise.ts';
@@ -23,15 +23,19 @@ const FIRST_USES = 15;
 /** A service that had less of a core was waiting for other programs, and its figures say nothing about its own work. */
 const LEAST_BUSY = 0.7;
 const LEAST = { limit: 0.95, unit: '×', digits: 3 };
+const LIMITED = { ...LEAST, limit: 0.97 };
 /** Of the tokens that the first one needs, and no request had used before. */
 const FIRST_USE_MS = 150;
+
+/** `counted`: with all limits that count. `limited`: with all limits. `unrecorded`: like `on`, but usage is not recorded. */
+type Name = 'off' | 'on' | 'many' | 'counted' | 'limited' | 'unrecorded';
 
 interface Measured extends Server {
   readonly script: string;
 }
 
 interface Bench {
-  readonly servers: Readonly<Record<'off' | 'on' | 'many', Measured>>;
+  readonly servers: Readonly<Record<Name, Measured>>;
   readonly service: RealService;
   /** Tokens of `service` that were not used yet. */
   readonly unused: readonly string[];
@@ -58,11 +62,11 @@ export async function measureAuth(): Promise<readonly Row[]> {
 
 async function startServices(bed: Bed, services: RealService[]): Promise<Bench> {
   const load = { bytes: 600, model: 'primary' };
-  const start = async (firstPort: number, file?: Awaited<ReturnType<typeof createTokenFile>>) => {
+  const start = async (firstPort: number, file?: Awaited<ReturnType<typeof createTokenFile>>, more: Record<string, string> = {}) => {
     const range = { SVC_PORT_RANGE: `${firstPort}-${firstPort + 99}` };
     const [token] = file?.tokens ?? [];
     const options = file === undefined || token === undefined ? {} : { tokens: file.text, token };
-    const settings = { ...range, ...(file === undefined ? {} : { SVC_AUTH_ENABLED: '1' }) };
+    const settings = { ...range, ...more, ...(file === undefined ? {} : { SVC_AUTH_ENABLED: '1' }) };
     const service = await startRealService(bed, { settings, ...options });
     services.push(service);
     const script = await writeScript(bed.directory, { ...load, ...(token === undefined ? {} : { token }) });
@@ -72,13 +76,24 @@ async function startServices(bed: Bed, services: RealService[]): Promise<Bench> 
   const off = await start(18_080);
   const on = await start(18_280, one);
   const many = await start(18_480, await createTokenFile({ known: 1, total: MANY }));
-  return { servers: { off: off.server, on: on.server, many: many.server }, service: on.service, unused: one.tokens.slice(1) };
+  const counted = await start(18_680, await createTokenFile({ known: 1, total: 1, limits: COUNTED }));
+  const limited = await start(18_880, await createTokenFile({ known: 1, total: 1, limits: ALL_LIMITS }));
+  const unrecorded = await start(17_880, await createTokenFile({ known: 1, total: 1 }), { SVC_USAGE: 'off' });
+  const servers = {
+    off: off.server,
+    on: on.server,
+    many: many.server,
+    counted: counted.server,
+    limited: limited.server,
+    unrecorded: unrecorded.server,
+  };
+  return { servers, service: on.service, unused: one.tokens.slice(1) };
 }
 
-/** In each round, the server without authentication is measured between the other two, and their order changes. */
+/** In each round, the server with one token is measured between those that are compared with it, and their order changes. */
 async function measureThroughput({ servers }: Bench): Promise<readonly Row[]> {
-  const runs: Record<'off' | 'on' | 'many', Run[]> = { off: [], on: [], many: [] };
-  const order = ['on', 'off', 'many'] as const;
+  const runs: Record<Name, Run[]> = { off: [], on: [], many: [], counted: [], limited: [], unrecorded: [] };
+  const order = ['off', 'counted', 'unrecorded', 'on', 'limited', 'many'] as const;
   for (let round = -1; round < ROUNDS; round += 1) {
     for (const name of round % 2 === 0 ? order : order.toReversed()) {
       const { script, ...server } = servers[name];
@@ -87,7 +102,7 @@ async function measureThroughput({ servers }: Bench): Promise<readonly Row[]> {
     }
   }
   const waited = Object.values(runs).some((of) => median(of.map(({ busy }) => busy)) < LEAST_BUSY);
-  const ratio = (name: 'on' | 'many', against: 'off' | 'on', of: (run: Run) => number): number | string => {
+  const ratio = (name: Name, against: Name, of: (run: Run) => number): number | string => {
     const value = median(runs[name].flatMap((run, round) => runs[against].slice(round, round + 1).map((other) => of(run) / of(other))));
     return waited ? `${value.toFixed(3)} × (waited)` : value;
   };
@@ -100,6 +115,9 @@ async function measureThroughput({ servers }: Bench): Promise<readonly Row[]> {
   return [
     atLeast('requests/s with authentication, against without', ratio('on', 'off', perSecond), LEAST),
     atLeast(`requests/s with ${MANY} tokens, against a few`, ratio('many', 'on', perSecond), { ...LEAST, limit: 0.98 }),
+    atLeast('requests/s with all limits that count, against a token without', ratio('counted', 'on', perSecond), LIMITED),
+    atLeast('requests/s with all limits, against a token without', ratio('limited', 'on', perSecond), LIMITED),
+    atLeast('requests/s with usage recorded, against not recorded', ratio('on', 'unrecorded', perSecond), { ...LEAST, limit: 0.98 }),
   ];
 }
 
