@@ -109,14 +109,18 @@ export function createPresetEditor() {
 /** A shortcut for small bodies, which were checked as they arrived: false where a key might be there. */
 function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Parameter[]): boolean {
   if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES) return false;
-  return !body.includes(ESCAPE) && parameters.every(({ key }) => !body.includes(key));
+  return !hasEscape(body) && parameters.every(({ key }) => !body.includes(key));
 }
+
+/** Most bodies have no backslash, which is found out faster. */
+const hasEscape = (body: Buffer): boolean => body.includes(BACKSLASH) && body.includes(ESCAPE);
 
 function insert(body: Buffer = EMPTY, at: number, bytes: Buffer): Buffer {
   const whole = Buffer.allocUnsafe(body.length + bytes.length);
-  body.copy(whole, 0, 0, at);
-  bytes.copy(whole, at);
-  body.copy(whole, at + bytes.length, at);
+  // Several times as fast as copies of parts.
+  whole.set(body);
+  whole.copyWithin(at + bytes.length, at, body.length);
+  whole.set(bytes, at);
   return whole;
 }
 
@@ -129,7 +133,7 @@ function renameModel([body, ...more]: readonly Buffer[], [parameter, ...others]:
   if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES || parameter === undefined || others.length > 0)
     return undefined;
   const { key, value, isForced } = parameter;
-  if (!isForced || !key.equals(MODEL_KEY) || body.includes(ESCAPE)) return undefined;
+  if (!isForced || !key.equals(MODEL_KEY) || hasEscape(body)) return undefined;
   const at = body.indexOf(key);
   if (body.indexOf(key, at + 1) !== -1) return undefined;
   const from = body.indexOf(QUOTE, at + key.length);
