@@ -15,6 +15,7 @@ const rowsOnly = async (rows: Promise<readonly Row[]>): Promise<Outcome> => ({ r
 const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> = {
   gateway: async (pace) => (await import('./gateway.ts')).measureGateway(pace),
   auth: async () => rowsOnly((await import('./auth.ts')).measureAuth()),
+  traces: async () => rowsOnly((await import('./traces.ts')).measureTraces()),
   plan: async () => rowsOnly((await import('./plan.ts')).measurePlan()),
   'at-rest': async () => rowsOnly((await import('./at-rest.ts')).measureAtRest()),
   cluster: async () => rowsOnly((await import('./cluster.ts')).measureCluster()),

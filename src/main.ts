@@ -74,7 +74,8 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     await api.close(0);
     return spoken;
   }
-  if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
+  const sampling = controller.traces?.sampling;
+  if (workers !== undefined) await startWorkers(workers, options, processes.value, { ...listening.value.bound, sampling });
   if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();
   announceService(listening.value, options, stopping.signal);
@@ -105,7 +106,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     }
     running.abort();
     await Promise.all([loopEnded, resigned, world.stop()]);
-    await Promise.all([files.flush(), access.stop(), usage?.close()]);
+    await Promise.all([files.flush(), access.stop(), usage?.close(), controller.traces?.close()]);
     guard.close();
     locks.release();
   }

@@ -18,6 +18,7 @@ import type { Move } from './route/decide/fall-back.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import type { VisibleTo } from './visible-board.ts';
 
+import type { RequestTrace, StartTrace, TracedRequest } from './trace/request-trace.ts';
 import type { AdmitCaller, LimitAccounts } from './traffic/admit-caller.ts';
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
@@ -33,6 +34,8 @@ export interface ExchangeRequest {
   /** Undefined for requests of this process itself. */
   readonly caller?: RequestCaller | undefined;
   readonly direct?: DirectRequest;
+  /** Undefined where nothing is traced. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 export interface FinishedRequest {
@@ -58,6 +61,8 @@ export interface FinishedRequest {
   readonly tokens?: Usage | undefined;
   /** The moves that led to the slot, the first one first. Default: none. */
   readonly moves?: readonly Move[] | undefined;
+  /** Undefined unless its trace is to be sent. */
+  readonly trace?: TracedRequest | undefined;
 }
 
 /** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
@@ -74,6 +79,8 @@ export interface GatewayDeps {
   readonly extensions: Extensions;
   /** Default: accounts of this gateway. */
   readonly limitAccounts?: LimitAccounts | undefined;
+  /** For requests that come without a trace. Default: they have none. */
+  readonly startTrace?: StartTrace | undefined;
 }
 
 /** Everything that a chat without images does not need. `create-gateway.ts` creates it. */
@@ -98,6 +105,8 @@ export interface AttemptRequest {
 
 export interface TranslatedRequest extends AttemptRequest {
   readonly plan: Extract<InferPlan, { kind: 'translate' }>;
+  /** Header lines of each request to the server. */
+  readonly traceLines: string;
   readonly head: Pick<RequestHead, 'host' | 'forwarded'>;
   readonly asked: InferRequest;
 }

@@ -233,7 +233,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
   onLost(lost: LostAttempt): void {
     this.#attempt = undefined;
     lost.hold.release();
-    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#request.trace?.end(true);
+    this.#parked ??= new ParkedRequest(this.#deps, this, this.#request.trace);
     this.#parked.retry(lost);
     this.#requestBody.keepReading();
   }
@@ -251,7 +252,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   #park(slot: SlotName | undefined): void {
-    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#parked ??= new ParkedRequest(this.#deps, this, this.#request.trace);
     this.#parked.park(slot);
     this.#requestBody.keepReading();
   }
@@ -282,11 +283,13 @@ export class Exchange implements ActiveExchange, RequestEvents {
       blockedSeconds: secondsOf(this.#answer.blockedMs),
       tokens,
       moves: this.#journey?.moves,
+      trace: this.#request.trace?.finish(this.#request.req.method, this.#requestBody.model),
     });
   }
 
   #leaveSlot(): void {
     this.#parked?.leave();
+    this.#request.trace?.end();
     const hold = this.#hold;
     const leaving = this.#attempt?.destroy();
     if (leaving === undefined) hold?.release();

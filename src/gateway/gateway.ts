@@ -52,7 +52,10 @@ export function createPlainGateway(deps: GatewayDeps) {
   sweeper.unref();
 
   return {
-    handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    handle(request: ExchangeRequest): void {
+      const traced = deps.startTrace === undefined ? request : { ...request, trace: request.trace ?? deps.startTrace(request.head) };
+      new Exchange(exchangeDeps, traced).start();
+    },
     budget,
     load: () => ({
       requests: active.size,

@@ -14,6 +14,7 @@ import { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
 import { createOllamaRoutes, type OllamaDeps } from '../api/v1/ollama-routes.ts';
 import { createV1Routes, type V1Deps } from '../api/v1/v1-routes.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
+import { createTracer } from '../gateway/trace/request-trace.ts';
 import type { KeepImage } from '../gateway/translate/translation-run.ts';
 import { createGateway } from '../gateway/create-gateway.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -58,7 +59,8 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
+  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap, traces } = controller;
+  const startTrace = createTracer(traces?.sampling);
   const { audit, note, ...records } = openRecords(options, { world, controller });
   const manage = createManage(options, { world, controller }, audit);
   const images = openImageCache(settings, clock.wallNow, stopping);
@@ -68,6 +70,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     providers,
     traffic,
     limitAccounts,
+    startTrace,
     settings: limits,
     now: clock.now,
     onFault: logFaults(log),
@@ -107,7 +110,8 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     ),
     authorize: images.admit(access.authorize),
     actAs: audit.actAs,
-    report: metrics.requestFinished,
+    report: refusalsTo(controller),
+    startTrace,
     onFault: logFaults(log),
     accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
@@ -145,17 +149,21 @@ function ollamaRoutes(
 
 function listenersOf(
   { log }: ServiceOptions,
-  { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
+  { controller, access }: Pick<ApiParts, 'controller' | 'access'>,
   { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
 ): WorkerPoolListeners {
   return {
-    finished: reportTo(metrics.requestFinished, note),
-    refused: metrics.requestFinished,
+    finished: reportTo(controller.metrics.requestFinished, note),
+    refused: refusalsTo(controller),
     onFault: logFaults(log),
     tokenUsed: access.tokenUsed,
     takeOver: (socket, bytes) => takeOver(server, socket, bytes),
   };
 }
+
+/** Requests that were refused for their credentials or their form. */
+const refusalsTo = ({ metrics, traces }: Pick<Controller, 'metrics' | 'traces'>): ReportRequest =>
+  traces === undefined ? metrics.requestFinished : reportTo(metrics.requestFinished, traces.note);
 
 function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
   return {
@@ -241,7 +249,8 @@ function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'c
   const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
   const requests = createRequestRecord(clock.wallNow);
   const usage = openUsage(options, parts);
-  return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
+  const listeners = [requests, usage, parts.controller.traces].flatMap((each) => each?.note ?? []);
+  return { audit, changes, requests, usage, note: reportTo(...listeners) };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

@@ -1,5 +1,6 @@
 /** Creates the controller: the reconcile loop with everything that it observes and reports to. */
 import path from 'node:path';
+import { reportTo } from '../api/manage/request-record.ts';
 import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
 import { createRequestHistoryFiles } from '../files/request-history-files.ts';
@@ -16,6 +17,7 @@ import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
+import { startTraces } from './start-traces.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
@@ -41,6 +43,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
+  const traces = await startTraces({ ...options, leadership: world.leadership }, board);
   const limitAccounts = createLocalAccounts(clock.now);
   const local = createTraffic({ board, now: clock.now, settings: limits });
   const breather = createPassBreather(() => hadRequests(traffic.read(), clock.now(), QUIET_MS));
@@ -71,7 +74,14 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
-    sinks: [events, files, metrics.reconcile, createLogSink(log, () => world.leadership.leads()), ...world.sinks],
+    sinks: [
+      events,
+      files,
+      metrics.reconcile,
+      createLogSink(log, () => world.leadership.leads()),
+      ...world.sinks,
+      ...(traces ? [traces.sink] : []),
+    ],
     board: {
       ...board,
       publish(view) {
@@ -81,11 +91,13 @@ export async function createController(options: ServiceOptions, world: World, pr
     },
     settings,
     log,
-    metrics: metrics.reconcile,
+    metrics: traces
+      ? { ...metrics.reconcile, passFinished: reportTo(metrics.reconcile.passFinished, traces.passFinished) }
+      : metrics.reconcile,
     breather,
     histories: { files: histories, known: await histories.read() },
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
-  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop };
+  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop, traces };
 }

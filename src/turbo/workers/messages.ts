@@ -1,5 +1,6 @@
 /** Messages between the controller and its workers. Node's channel keeps their order and copies them. */
 import type { HeldAmounts } from '../../gateway/traffic/admit-caller.ts';
+import type { Sampling } from '../../gateway/trace/decide/trace-context.ts';
 import type { LimitedAmounts } from '../../gateway/traffic/caller-account.ts';
 import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
@@ -12,6 +13,8 @@ export interface WorkerStart {
   readonly host: string;
   readonly port: number;
   readonly mostBodyBytes: number;
+  /** Default: nothing is traced. */
+  readonly sampling?: Sampling | undefined;
   readonly board: BoardChange | undefined;
 }
 

@@ -14,6 +14,7 @@ import type { Authorize } from '../../auth/check-token.ts';
 import { createLeasedAccounts } from './leased-limits.ts';
 import type { LimitAccounts } from '../../gateway/traffic/admit-caller.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
+import { createTracer } from '../../gateway/trace/request-trace.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
@@ -98,7 +99,8 @@ type RequestParts = Readonly<{
 
 function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now }: RequestParts) {
   const { providers, site, authorizeWith, onRequest, send } = deps;
-  const { settings, mostBodyBytes } = deps.start;
+  const { settings, mostBodyBytes, sampling } = deps.start;
+  const startTrace = createTracer(sampling);
   let leaving = false;
   function onFault(fault: unknown, requestId: string): void {
     send({ kind: 'fault', requestId, message: String(fault), stack: fault instanceof Error ? fault.stack : undefined });
@@ -109,6 +111,7 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now 
     traffic,
     settings,
     limitAccounts: limits,
+    startTrace,
     now,
     onFault,
     report(finished) {
@@ -121,6 +124,7 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now 
     site,
     authorize: authorizeWith((id) => reports.tokenUsed(id)),
     report: (refused) => reports.requestEnded({ ...refused, atDoor: true }),
+    startTrace,
     onFault,
   });
   const server = createWorkerServer({

@@ -18,6 +18,7 @@ export interface RequestBatch {
   readonly ids: readonly string[];
   /** By index. Most requests have none. */
   readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
+  readonly traces: readonly (readonly [index: number, trace: FinishedRequest['trace']])[];
 }
 
 /**
@@ -51,13 +52,15 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     at += COLUMNS;
   }
   const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
+  const traces = requests.flatMap((each, index) => (each.trace === undefined ? [] : [[index, each.trace] as const]));
   const ids = requests.map(({ requestId = '' }) => requestId);
   const names = { slots: [...slots.keys()], routes: [...routes.keys()], callers: [...callers.keys()], codes: [...codes.keys()] };
-  return { ...names, numbers, ids, moves };
+  return { ...names, numbers, ids, moves, traces };
 }
 
-export function unpackRequests({ slots, routes, callers, codes, numbers, ids, moves }: RequestBatch): readonly ReportedRequest[] {
+export function unpackRequests({ slots, routes, callers, codes, numbers, ids, moves, traces }: RequestBatch): readonly ReportedRequest[] {
   const moved = new Map(moves);
+  const traced = new Map(traces);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
     return {
@@ -74,6 +77,7 @@ export function unpackRequests({ slots, routes, callers, codes, numbers, ids, mo
       code: codes[numbers[at + 12] ?? -1],
       blockedSeconds: known(numbers[at + 13]),
       moves: moved.get(index),
+      trace: traced.get(index),
     };
   });
 }
