@@ -1,6 +1,5 @@
 /** Creates the controller: the reconcile loop with everything that it observes and reports to. */
 import path from 'node:path';
-import { reportTo } from '../api/manage/request-record.ts';
 import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
 import { createRequestHistoryFiles } from '../files/request-history-files.ts';
@@ -74,14 +73,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
-    sinks: [
-      events,
-      files,
-      metrics.reconcile,
-      createLogSink(log, () => world.leadership.leads()),
-      ...world.sinks,
-      ...(traces ? [traces.sink] : []),
-    ],
+    sinks: [events, files, metrics.reconcile, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
     board: {
       ...board,
       publish(view) {
@@ -91,9 +83,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     },
     settings,
     log,
-    metrics: traces
-      ? { ...metrics.reconcile, passFinished: reportTo(metrics.reconcile.passFinished, traces.passFinished) }
-      : metrics.reconcile,
+    metrics: traces?.watch(metrics.reconcile) ?? metrics.reconcile,
     breather,
     histories: { files: histories, known: await histories.read() },
     lastSeq: events.last(),

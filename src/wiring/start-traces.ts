@@ -1,4 +1,5 @@
 /** Sends traces where `OTEL_EXPORTER_OTLP_ENDPOINT` says so; otherwise nothing of OpenTelemetry is loaded. */
+import { reportTo } from '../api/manage/request-record.ts';
 import type { StatusSink } from '../reconciler/ports.ts';
 import type { LoopMetrics } from '../reconciler/loop.ts';
 import type { Board } from '../reconciler/board.ts';
@@ -17,8 +18,10 @@ const PROTOCOL = 'http/protobuf';
 export interface Traces {
   readonly sampling: Sampling;
   readonly note: ReportRequest;
-  readonly sink: StatusSink;
-  readonly passFinished: LoopMetrics['passFinished'];
+  /** What the reconciler reports to. */
+  readonly sinks: readonly StatusSink[];
+  /** Returns metrics by which passes are traced as well. */
+  watch<Metrics extends Pick<LoopMetrics, 'passFinished'>>(metrics: Metrics): Metrics;
   /** Sends what is left. */
   close(): Promise<void>;
 }
@@ -59,8 +62,8 @@ export async function startTraces(
       const hasWaited = trace.phases.some(({ kind }) => kind === 'wait');
       exporter.send(requestSpans(finished, trace, { loads: hasWaited ? loads.since(trace.at) : [], slots, newSpanId: () => newId(8) }));
     },
-    sink: loads.sink,
-    passFinished: loads.passFinished,
+    sinks: [loads.sink],
+    watch: (metrics) => ({ ...metrics, passFinished: reportTo(metrics.passFinished, loads.passFinished) }),
     close: exporter.close,
   };
 }
