@@ -21,7 +21,13 @@ export const MAY_IMPORT = {
     values: [...SHARED, 'gateway/route/decide/'],
     types: ['gateway/exchange-deps.ts', 'gateway/trace/', 'reconciler/ports.ts'],
     // Loaded where OpenTelemetry is switched on, and nowhere else.
-    packages: ['@opentelemetry/api', '@opentelemetry/exporter-trace-otlp-proto', '@opentelemetry/resources', '@opentelemetry/sdk-trace'],
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+      'node:os',
+    ],
   },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
