@@ -1,6 +1,8 @@
 /**
  * The gateway several times in one process, each on its own port: without traces, with 1 % of them, and with all. Arguments: the upstream's port; the collector is that of `OTEL_EXPORTER_OTLP_ENDPOINT`. Sends the ports, and answers each message with its CPU time in microseconds.
  */
+import { reportTo } from '../src/api/manage/request-record.ts';
+import { createMetrics } from '../src/api/metrics/metrics.ts';
 import { allowEveryone } from '../src/auth/check-token.ts';
 import { buildServer } from '../src/api/server/server.ts';
 import { createSiteGuard } from '../src/api/server/site-guard.ts';
@@ -36,7 +38,8 @@ publish(board, { name: 'primary', targets: [{ workload: 'w', port: Number(proces
 const ports: number[] = [];
 for (const traces of [undefined, await sampled('0.01'), await sampled('1')]) {
   const startTrace = createTracer(traces?.sampling);
-  const report = traces?.note ?? (() => undefined);
+  const metrics = createMetrics({ version: 'bench', runtime: 'none', board, leads: () => true, traffic: traffic.ofSlot });
+  const report = reportTo(metrics.requestFinished, ...(traces === undefined ? [] : [traces.note]));
   const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now, report, startTrace, onFault });
   const routes = createV1Routes({ board, gateway, startedAt: now() });
   const api = buildServer({ routes, settings, gateway, site, authorize: allowEveryone, accelerator, startTrace });

@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: npm run test:long -- NAME [ARGUMENT…]
 
-alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared (10 min)
+alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared, and some with traces (14 min)
 chaos       A running service under kills, full disks and clock steps; prints a table (15 min)
               SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
 fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0

@@ -104,10 +104,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
       budget: gateway.budget,
       close: async (graceMs, ...more) => void (await Promise.all([closeSpoken(graceMs), gateway.close(graceMs, ...more)])),
     },
-    site: createSiteGuard(
-      readSitePolicy(settings, world.runtime.traits.network === 'pods'),
-      (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
-    ),
+    site: guardSite(options, world, mayManage),
     authorize: images.admit(access.authorize),
     actAs: audit.actAs,
     report: refusalsTo(controller),
@@ -119,6 +116,12 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
   return { api, wyoming, usage: records.usage };
 }
+
+const guardSite = ({ settings }: ServiceOptions, world: World, mayManage: ApiParts['mayManage']) =>
+  createSiteGuard(
+    readSitePolicy(settings, world.runtime.traits.network === 'pods'),
+    (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
+  );
 
 /** Connections that last longer than a request. */
 function createSpoken(
@@ -168,9 +171,9 @@ const refusalsTo = ({ metrics, traces }: Pick<Controller, 'metrics' | 'traces'>)
 function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
   return {
     ...metrics,
-    async text() {
+    async text(format) {
       await Promise.race([workers.sync(), sleep(REPORTS_MS)]);
-      return await metrics.text();
+      return await metrics.text(format);
     },
   };
 }

@@ -54,6 +54,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     traffic: (slot) => traffic.ofSlot(slot),
     leads: () => world.leadership.leads(),
     cluster: world.cluster,
+    hasTraces: traces !== undefined,
   });
   const workers =
     processes > 1

@@ -47,6 +47,12 @@ async function ask({ url }: Service, headers: Readonly<Record<string, string>>, 
   });
 }
 
+/** As Prometheus does. */
+async function scrape({ url }: Service): Promise<Response> {
+  const accept = 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2';
+  return await fetch(`${url}/api/metrics`, { headers: { accept } });
+}
+
 describe.each([
   ['one process', '1'],
   ['two processes', '2'],
@@ -202,6 +208,20 @@ describe.each([
     expect(spans.map(({ name }) => name).toSorted()).toEqual(['POST /v1/chat/completions', 'auth']);
   }, 30_000);
 
+  test('metrics lead to traces: the time of a request has its trace as an exemplar', async () => {
+    const trace = newTrace();
+    await ask(service, { traceparent: `00-${trace}-${SPAN}-01` });
+    const { spanId } = named(await traceOf(trace), 'POST /v1/chat/completions');
+    const response = await scrape(service);
+    expect(response.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    const lines = (await response.text()).split('\n').filter((line) => line.includes(`trace_id="${trace}",span_id="${spanId}"`));
+    const names = new Set(lines.map((line) => line.slice(0, line.indexOf('_bucket{'))));
+    expect(names).toEqual(new Set(['svc_request_seconds', 'svc_output_tokens_per_second', 'gen_ai_client_token_usage']));
+    const plain = await fetch(`${service.url}/api/metrics`);
+    expect(plain.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(await plain.text()).not.toContain('trace_id');
+  }, 30_000);
+
   test('nothing of a request or an answer is in a span', () => {
     const text = JSON.stringify(receiver.spans, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
     expect(text).toContain('far');
@@ -249,6 +269,7 @@ describe('modules of OpenTelemetry', () => {
         const modules = (await readFile(file, 'utf8')).split('\n');
         expect(modules.some((url) => url.includes('/gateway/exchange.ts'))).toBe(true);
         expect(modules.some((url) => url.includes('@opentelemetry'))).toBe(areLoaded);
+        expect((await scrape(service)).headers.get('content-type')).toMatch(areLoaded ? /^application\/openmetrics/ : /^text\/plain/);
       } finally {
         await service.dispose();
       }

@@ -3,7 +3,8 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
-import { CONTENT_TYPE, createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import { formatFor, type MetricFormat } from './decide/metric-text.ts';
+import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import type { MetricName } from './metric-table.ts';
 import { createRequestSeries } from './request-series.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -21,6 +22,8 @@ interface MetricsDeps extends SlotSources {
   readonly leads: () => boolean;
   readonly cluster?: ClusterSources | undefined;
   readonly breather?: () => Breather;
+  /** Requests have traces, so OpenMetrics is offered, which has exemplars. Default: they have none. */
+  readonly hasTraces?: boolean | undefined;
 }
 
 export function createMetrics(deps: MetricsDeps) {
@@ -41,10 +44,11 @@ export function createMetrics(deps: MetricsDeps) {
     reconcile,
     cluster,
     workers,
-    contentType: CONTENT_TYPE,
-    async text() {
+    /** `accept`: the header of a request. */
+    formatFor: (accept: string | undefined): MetricFormat => (deps.hasTraces === true ? formatFor(accept) : 'prometheus'),
+    async text(format?: MetricFormat) {
       sampleProcess();
-      return await factory.text();
+      return await factory.text(format);
     },
   };
 }

@@ -41,13 +41,14 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     };
   }
 
-  function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest): void {
+  function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest, exemplar: ReturnType<typeof exemplarOf>): void {
     if (request.tokens === undefined || request.tokens.isEstimated === true) return;
     const { input, output } = request.tokens;
-    ofSlot.input.observe(input);
-    ofSlot.output.observe(output);
-    if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)));
-    if (output > 1 && request.ttftSeconds !== undefined) ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
+    ofSlot.input.observe(input, exemplar);
+    ofSlot.output.observe(output, exemplar);
+    if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)), exemplar);
+    if (output > 1 && request.ttftSeconds !== undefined)
+      ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1), exemplar);
   }
 
   function remove(name: SlotName, { routes, parked, input, output, tokensPerSecond: perSecond }: OfSlot): void {
@@ -65,10 +66,11 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
       const ofRoute = ofSlot.routes.get(route) ?? added(ofSlot.routes, route, seriesOfRoute({ slot, route }));
       const code = request.status > LAST_STATUS ? LAST_STATUS : request.status;
       (ofRoute.codes.get(code) ?? added(ofRoute.codes, code, total.series({ slot, route, code: String(code) }))).increment();
-      ofRoute.seconds.observe(request.seconds);
-      if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds);
-      if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds);
-      observeTokens(ofSlot, ofRoute, request);
+      const exemplar = exemplarOf(request);
+      ofRoute.seconds.observe(request.seconds, exemplar);
+      if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds, exemplar);
+      if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds, exemplar);
+      observeTokens(ofSlot, ofRoute, request, exemplar);
       for (const move of request.moves ?? []) {
         moved.set(`${move.from} ${move.to} ${move.reason}`, move);
         fallback.increment(labelsOf(move));
@@ -85,6 +87,9 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     },
   };
 }
+
+const exemplarOf = ({ trace }: FinishedRequest) =>
+  trace && { traceId: trace.traceId, spanId: trace.spanId, at: Math.round(trace.at + trace.ms) };
 
 const labelsOf = ({ from, to, reason }: Move) => ({ slot: from, to, reason });
 

@@ -109,7 +109,7 @@ function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, 
         case 'json':
           return [status, { ...shared, content: { 'application/json': { schema: answerSchema(answer.schema) } } }];
         case 'text':
-          return [status, { ...shared, content: { [bareType(answer.mediaType)]: { schema: { type: 'string' } } } }];
+          return [status, { ...shared, content: textContent([answer.mediaType, ...(answer.otherTypes ?? [])]) }];
         case 'passed':
           return [status, { ...shared, content: mapValues(answer.content, (schema) => ({ schema: answerSchema(schema) })) }];
         case 'empty':
@@ -120,6 +120,8 @@ function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, 
     }),
   );
 }
+
+const textContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [bareType(type), { schema: { type: 'string' } }]));
 
 const bareType = (mediaType: string): string => mediaType.split(';', 1)[0] ?? mediaType;
 

@@ -123,7 +123,7 @@ type Result = Readonly<{ status: PropertyKey; body: unknown; headers?: Readonly<
 function send(reply: FastifyReply, answers: Answers, { status, body, headers = {} }: Result): FastifyReply {
   const answer = answers[Number(status)];
   void reply.code(Number(status)).headers(headers);
-  if (answer?.kind === 'text') void reply.type(answer.mediaType);
+  if (answer?.kind === 'text' && headers['content-type'] === undefined) void reply.type(answer.mediaType);
   return reply.send(answer?.kind === 'json' ? showTo(reply.request.caller, body) : body);
 }
 

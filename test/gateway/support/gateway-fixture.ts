@@ -16,6 +16,7 @@ import type { KeepImage } from '../../../src/gateway/translate/translation-run.t
 import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
+import type { StartTrace } from '../../../src/gateway/trace/request-trace.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
@@ -52,6 +53,8 @@ export interface FixtureOptions {
   readonly keepImage?: KeepImage;
   readonly voices?: VoiceStore | undefined;
   readonly actAs?: ActAs;
+  /** Default: nothing is traced. */
+  readonly startTrace?: StartTrace | undefined;
   /** As with `SVC_OLLAMA` and `SVC_UPSTREAM`. Default: neither. */
   readonly dialects?: true;
   /** Replaces functions of the provider. */
@@ -86,7 +89,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
   const providers: ProviderRegistry = { gguf: { ...PROVIDER, ...options.provider } };
-  const { voices } = options;
+  const { voices, startTrace } = options;
   const gateway = createGateway({
     board,
     providers,
@@ -94,6 +97,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     traffic,
     limitAccounts,
     settings: limits,
+    startTrace,
     now,
     report: (exchange) => void finished.push(exchange),
     onFault: (fault) => void faults.push(fault),
@@ -129,6 +133,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (request) => void reported.push(request),
     site: createSiteGuard(readSitePolicy(settings, false)),
     authorize,
+    startTrace,
     ...(settings.SVC_FAST_PATH ? { accelerator: createAccelerator(settings) } : {}),
     ...(options.actAs === undefined ? {} : { actAs: options.actAs }),
   });
@@ -152,8 +157,8 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
 }
 
 /** Functions stay in this process, and limits that are shared out are others for each process. */
-function isForWorkers({ authorize, provider, fetchImage, keepImage, settings = {} }: FixtureOptions): boolean {
-  const isPlain = [authorize, provider, fetchImage, keepImage].every((part) => part === undefined);
+function isForWorkers({ authorize, provider, fetchImage, keepImage, startTrace, settings = {} }: FixtureOptions): boolean {
+  const isPlain = [authorize, provider, fetchImage, keepImage, startTrace].every((part) => part === undefined);
   return isPlain && !['SVC_PARK_LIMIT', 'SVC_MAX_CONNECTIONS', 'SVC_BUFFER_LIMIT'].some((name) => Object.hasOwn(settings, name));
 }
 
