@@ -4,6 +4,7 @@ import type { Scope } from '../../src/schema/words/access.ts';
 import type { CallerLimits } from '../../src/schema/words/caller-limits.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
 import type {
+  AgentPlans as AgentPlansSchema,
   Changes as ChangesSchema,
   Cluster as ClusterSchema,
   RequestEntries as RequestEntriesSchema,
@@ -32,6 +33,7 @@ export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
 export type Changes = z.output<typeof ChangesSchema>;
+export type AgentPlans = z.output<typeof AgentPlansSchema>;
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

@@ -14,6 +14,7 @@ import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { createUsageRoute } from './manage/usage-routes.ts';
+import { createPlanRoutes } from './mcp/plan-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
@@ -25,6 +26,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createSlotRoutes(deps),
     ...createSlotInsightRoutes(deps),
     ...createChangeRoutes(deps),
+    ...createPlanRoutes(deps.plans),
     ...createProfileRoutes(deps),
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),

@@ -1,6 +1,6 @@
 /** The rows of `verb-table.ts` for what the service remembers. */
 import * as shared from './shared-options.ts';
-import { option, verb, type Verb } from './verb.ts';
+import { argument, option, verb, type Verb } from './verb.ts';
 
 export const RECORD_VERBS: readonly Verb[] = [
   verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
@@ -37,5 +37,23 @@ export const RECORD_VERBS: readonly Verb[] = [
     ],
     examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
     load: async () => (await import('./verbs/usage.ts')).runUsage,
+  }),
+];
+
+const PLAN = argument('<id>', 'Plan id, as in "svcctl mcp pending"');
+
+export const MCP_VERBS: readonly Verb[] = [
+  verb('pending', 'List plans of agents with all that they would change', {
+    options: [shared.OUTPUT],
+    load: async () => (await import('./verbs/mcp.ts')).runPending,
+  }),
+  verb('approve', 'Let an agent apply its plan within five minutes', {
+    arguments: [PLAN],
+    examples: ['svcctl mcp approve 1a2b3c4d'],
+    load: async () => (await import('./verbs/mcp.ts')).runApprove,
+  }),
+  verb('reject', 'Make the token of a plan useless', {
+    arguments: [PLAN],
+    load: async () => (await import('./verbs/mcp.ts')).runReject,
   }),
 ];

@@ -6,6 +6,8 @@ import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts'
 import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
 import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
+import { createChangePlans } from '../api/mcp/change-plans.ts';
+import { createMcpRoutes } from '../api/mcp/mcp-route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
@@ -94,8 +96,9 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
+  const mcp = createMcpRoutes({ ...records, routes, manage, actAs: audit.actAs, onFault: logFaults(log) });
   const api: HttpApi = buildServer({
-    routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
+    routes: [...routes, ...mcp, ...pagesOf(options)],
     settings,
     gateway: {
       budget: gateway.budget,
@@ -114,6 +117,15 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   });
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
   return { api, wyoming, usage: records.usage };
+}
+
+const pagesOf = ({ dashboard }: ServiceOptions) => createDashboardRoutes(dashboard === undefined ? new Map() : readPageFiles(dashboard));
+
+/** Undefined: agents cannot use the service. */
+function openPlans(settings: Settings, { now, wallNow }: Pick<Controller['clock'], 'now' | 'wallNow'>, audit: AuditTrail) {
+  if (settings.SVC_MCP === 'off') return undefined;
+  const needsApproval = settings.SVC_MCP_APPROVE === 'human';
+  return audit.plans(createChangePlans({ now: () => ({ ms: now(), wallMs: wallNow() }), needsApproval }));
 }
 
 /** Connections that last longer than a request. */
@@ -241,7 +253,8 @@ function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'c
   const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
   const requests = createRequestRecord(clock.wallNow);
   const usage = openUsage(options, parts);
-  return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
+  const plans = openPlans(settings, clock, audit);
+  return { audit, changes, requests, usage, plans, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

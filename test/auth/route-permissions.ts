@@ -82,6 +82,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/cluster': READ,
   'GET /api/fit': READ,
   'GET /api/openapi.json': READ,
+  // Each tool has the access of its route.
+  'POST /mcp': READ,
   'GET /api/slots/:name/logs': LOGS,
   // It names callers.
   'GET /api/requests': LOGS,
@@ -102,6 +104,9 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /api/apply': ADMIN,
   'POST /api/models/:id/pull': ADMIN,
   'DELETE /api/models/:id': ADMIN,
+  'GET /api/mcp/plans': ADMIN,
+  'POST /api/mcp/plans/:id/approve': ADMIN,
+  'POST /api/mcp/plans/:id/reject': ADMIN,
   'GET /api/audit': ADMIN,
   'GET /api/auth/tokens': ADMIN,
   'POST /api/auth/tokens': ADMIN,

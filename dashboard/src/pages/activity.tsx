@@ -10,6 +10,7 @@ import { EntryList } from '../parts/entry-list.tsx';
 import { LogsTab } from '../slots/logs-tab.tsx';
 import { TabbedPage } from '../parts/tabbed-page.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { AgentPlanList } from './agent-plans.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Changes, RequestEntries, TimelineEntry } from '../types.ts';
@@ -22,7 +23,12 @@ const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
   timeline: () => <Entries isShown={() => true} empty={A.empty} />,
   drift: () => <Entries isShown={({ kind }) => kind === 'drift'} empty={A.noDrift} />,
   requests: Requests,
-  changes: ChangeList,
+  changes: () => (
+    <>
+      <AgentPlanList />
+      <ChangeList />
+    </>
+  ),
   logs: Logs,
 };
 

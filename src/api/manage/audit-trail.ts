@@ -13,15 +13,18 @@ import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
+import type { ChangePlans } from '../mcp/change-plans.ts';
 import { changesText, listChanges } from './decide/unsafe-edits.ts';
 
 interface AuditedRequest {
   readonly id: string;
   readonly caller: Caller | undefined;
   readonly socket: { readonly remoteAddress?: string | undefined };
+  /** The protocol, if it is not that of the API. */
+  readonly via?: 'MCP';
 }
 
-export type ActAs = (request: AuditedRequest, work: () => unknown) => unknown;
+export type ActAs = <T>(request: AuditedRequest, work: () => T) => T;
 
 export type AuditTrail = ReturnType<typeof createAuditTrail>;
 
@@ -43,14 +46,16 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
   const actAs: ActAs = (request, work) => requests.run(request, work);
 
   /** `did` continues a sentence that begins with who it was. */
-  function record(did: string, facts: Facts): void {
+  function record(what: string, facts: Facts): void {
     const request = requests.getStore();
+    const via = request?.via;
+    const did = via === undefined ? what : `through ${via} ${what}`;
     const who = request?.caller?.identity ?? 'anyone';
     const message = `"${who}" ${did}`;
     const requestId = request?.id ?? '';
     const { key: caller = null, scope = null } = request?.caller ?? {};
     const address = request?.socket.remoteAddress ?? null;
-    log.info({ audit: true, who, scope, address, requestId, ...facts }, message);
+    log.info({ audit: true, who, scope, address, requestId, ...(via && { via }), ...facts }, message);
     const at = new Date(wallNow()).toISOString();
     keep({ at, who, caller, scope, address, request_id: requestId, slot: facts.slot ?? null, message: did });
     if (facts.slot !== undefined) note(facts.slot, { kind: 'edit', message, cause: `request ${requestId}` });
@@ -118,6 +123,19 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
       },
     }),
     profiles: (store: ProfileStore): ProfileStore => auditProfiles(store, record),
+    plans: (plans: ChangePlans): ChangePlans => ({
+      ...plans,
+      approve(id, caller) {
+        const approved = plans.approve(id, caller);
+        if (approved.ok) record(`approved the plan "${id}" of "${approved.plan.by.identity}"`, { plan: id });
+        return approved;
+      },
+      reject(id, caller) {
+        const rejected = plans.reject(id, caller);
+        if (rejected.ok) record(`rejected the plan "${id}" of "${rejected.plan.by.identity}"`, { plan: id });
+        return rejected;
+      },
+    }),
   };
 }
 

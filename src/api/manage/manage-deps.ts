@@ -8,6 +8,7 @@ import type { Settings } from '../../schema/settings/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ImageSource, Manage } from '../ports.ts';
 import type { UsageRecorder } from '../../usage/usage-recorder.ts';
+import type { ChangePlans } from '../mcp/change-plans.ts';
 import type { RequestRecord } from './request-record.ts';
 
 export interface ManageDeps {
@@ -18,6 +19,8 @@ export interface ManageDeps {
   readonly requests: Pick<RequestRecord, 'list'>;
   /** Undefined where usage is not recorded. */
   readonly usage: Pick<UsageRecorder, 'query'> | undefined;
+  /** Undefined where agents cannot use the service (`SVC_MCP`). */
+  readonly plans?: ChangePlans | undefined;
   /** Who changed what, oldest first. */
   readonly changes: { list(): Promise<readonly Change[]> };
   readonly traffic: (slot: SlotName) => SlotTraffic;

@@ -158,7 +158,8 @@ function convert(named: Readonly<Record<string, z.ZodType>>, io: Direction): Rea
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, bare(schema)]));
 }
 
-const inline = (schema: z.ZodType, io: Direction): JsonSchema => bare(z.toJSONSchema(schema, optionsOf(io)));
+/** A schema that stands alone, and is one of draft 7 as well as of draft 2020-12. */
+export const inline = (schema: z.ZodType, io: Direction): JsonSchema => bare(z.toJSONSchema(schema, optionsOf(io)));
 
 /** Answers may get more fields later, so no object of an answer is closed. */
 function optionsOf(io: Direction) {

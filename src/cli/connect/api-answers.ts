@@ -8,7 +8,16 @@ import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Changes, Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import {
+  AgentPlan,
+  AgentPlans,
+  Changes,
+  Cluster,
+  ProfileDetail,
+  Profiles,
+  RequestEntries,
+  SwitchedProfile,
+} from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -18,6 +27,8 @@ const Availability = z.array(api.ProviderEntry.shape.availability.element.omit({
 const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ availability: Availability.optional() });
 
 export const ANSWERS = {
+  agentPlan: AgentPlan,
+  agentPlans: AgentPlans,
   anything: z.unknown(),
   applied: api.Applied,
   changes: Changes,

@@ -4,6 +4,7 @@ import { PUBLIC_KEY } from '../words/name-rules.ts';
 import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
+import type { SpecProblem } from '../slot/spec-problem.ts';
 
 export const ListenAddress = z
   .string()
@@ -130,4 +131,17 @@ export const LicenseNames = ListOf(
 function serialiseOrigin(text: string): string {
   const { origin } = new URL(text);
   return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
+}
+
+/** What users of other tools write, and what to write here. */
+const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
+  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
+  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
+  k8s: 'Use "kube" for a cluster, not "k8s"',
+};
+
+export function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
+  const value = env['SVC_RUNTIME'] ?? '';
+  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
+  return advice === undefined ? problem : { ...problem, message: advice };
 }

@@ -23,8 +23,9 @@ import {
   SizeBytes,
   TimeZone,
   WorkerCount,
+  withAdvice,
 } from './setting-values.ts';
-import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
+import { checkDocument, formatProblem } from '../slot/spec-problem.ts';
 
 const OffOn = z.enum(['off', 'on']);
 
@@ -151,6 +152,11 @@ export const SettingsSchema = z.strictObject({
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
   SVC_OLLAMA: OffOn.default('off').describe('`on`: clients of Ollama may use the models under `/ollama` (`docs/api.md`)'),
+  SVC_MCP: OffOn.default('off').describe('`on`: agents may read, plan and change slots through `/mcp` (`docs/mcp.md`)'),
+  SVC_MCP_APPROVE: z
+    .enum(['none', 'human'])
+    .default('none')
+    .describe('`human`: a person approves each plan of an agent before it can be applied (`docs/mcp.md`)'),
   SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted, as in a cluster (`docs/usage.md`)'),
   SVC_UPSTREAM: OffOn.default('off').describe('`on`: administrators reach all of a server under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
@@ -279,19 +285,6 @@ function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath, ...liste
   if (samePort) return [`"SVC_MANAGEMENT_LISTEN" and "SVC_LISTEN" have the same port ${management.port}: use two ports, or leave it out`];
   if (workers === 1 || fastPath) return [];
   return [`Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}"`];
-}
-
-/** What users of other tools write, and what to write here. */
-const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
-  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
-  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
-  k8s: 'Use "kube" for a cluster, not "k8s"',
-};
-
-function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
-  const value = env['SVC_RUNTIME'] ?? '';
-  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
-  return advice === undefined ? problem : { ...problem, message: advice };
 }
 
 function describeUnknown(key: string): string {

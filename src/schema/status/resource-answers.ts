@@ -1,6 +1,6 @@
-/** The answers of `/api/profiles`, `/api/requests` and `/api/cluster` as schemas. */
+/** The answers of `/api/profiles`, `/api/requests`, `/api/mcp` and `/api/cluster` as schemas. */
 import { z } from 'zod';
-import { Plan, Problem } from './answers.ts';
+import { Applied, Plan, Problem } from './answers.ts';
 import { ProfileName, SlotName } from '../words/names.ts';
 import { POD_PHASES } from './cluster-listing.ts';
 
@@ -91,6 +91,26 @@ export const Change = z.object({
   message: z.string().describe('What was done, behind the name of who did it'),
 });
 export type Change = Readonly<z.output<typeof Change>>;
+
+const PlannedSlot = z.object({
+  name: SlotName,
+  result: Applied.shape.slots.element.shape.result,
+  keys: z
+    .array(z.object({ key: z.string(), before: z.unknown().optional(), after: z.unknown().optional() }))
+    .describe('Every key that changes, such as "model.default"; without a value where it is not set'),
+});
+export type PlannedSlot = Readonly<z.output<typeof PlannedSlot>>;
+
+export const AgentPlan = z.object({
+  id: z.string(),
+  by: z.string().describe('The label of the token that the agent uses, or the name that a proxy forwards'),
+  caller: z.string(),
+  waits: z.boolean().describe('For a person who approves it'),
+  expires_at: z.iso.datetime(),
+  slots: z.array(PlannedSlot),
+  text: z.string().describe('What the controller would do'),
+});
+export const AgentPlans = z.object({ plans: z.array(AgentPlan) });
 
 export const Changes = z.object({ changes: z.array(Change).describe('The newest first') });
 

@@ -56,6 +56,7 @@ export const ERROR_CODES = {
     409,
     'The profile or a slot has changed since the version in `If-Match`, or a profile of this name exists already',
   ),
+  'plan.refused': permanent(409, 'The plan of an agent cannot be applied, approved or rejected; the message says why (docs/mcp.md)'),
   'voice.exists': permanent(409, 'A voice is already stored under this name'),
   'request.too_large': error(
     413,

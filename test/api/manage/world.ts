@@ -1,7 +1,8 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
-import { answerFit, FILES, MODELS, PROVIDERS } from './world-models.ts';
+import { answerFit, FILES, MODELS, previewOf, PROVIDERS, UNKNOWN_MODEL } from './world-models.ts';
 import { boardSlot } from './world-slots.ts';
+import { openAgents, type WorldAgents } from './world-agents.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,6 +49,7 @@ export interface World {
   readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
   readonly routes: readonly DocumentedRoute[];
+  readonly agents: WorldAgents;
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, SlotTraffic>;
@@ -83,9 +85,6 @@ export interface WorldOptions {
   readonly dashboard?: string;
   readonly runtime?: string;
 }
-
-/** Nothing provides it; any other model exists. */
-export const UNKNOWN_MODEL = 'demo-fix';
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
@@ -144,7 +143,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const requests = createRequestRecord(() => Date.now());
   const usage = createInMemoryUsage(() => Date.now());
   const traffics = createTraffic({ board, now: () => Date.now(), settings: parsed.settings });
+  const agents = openAgents(parsed.settings);
   const deps: ManageDeps = {
+    plans: agents.plans,
     requests,
     usage,
     changes,
@@ -156,21 +157,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       get profiles() {
         return world.profiles;
       },
-      editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
-      async preview(overlay) {
-        const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
-        const changes = [...overlay].flatMap(([slot, document]) => {
-          if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
-          const action = document === undefined ? 'stop' : 'apply';
-          return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
-        });
-        const failing = [...overlay].flatMap(([slot, document]) =>
-          document?.model.default === UNKNOWN_MODEL
-            ? [{ slot, reason: 'ModelMissing', message: `There is no model "${UNKNOWN_MODEL}"` }]
-            : [],
-        );
-        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes, failing };
-      },
+      editor: agents.audit.slots(createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined))),
+      preview: async (overlay) => previewOf(await slots.list(), overlay),
       ask: traffics.parking.ask,
       events: feed,
       async logs(slot, { tail, follow }, signal) {
@@ -252,8 +240,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const ollama = { board, gateway, startedAt: v1.startedAt, traits: () => undefined, now: () => ({ ms: deps.now(), wallMs: Date.now() }) };
   const realtime = createRealtime({ gateway, board, settings: parsed.settings, now: deps.now, wallNow: Date.now });
   const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), ...createOllamaRoutes(ollama), realtime.route] : [], deps);
+  agents.open(routes, deps.manage);
   const api = buildServer({
-    routes: [...routes, ...pageRoutes(options.dashboard)],
+    actAs: agents.audit.actAs,
+    routes: [...routes, ...agents.routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
@@ -270,6 +260,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     feed,
     metrics,
     routes,
+    agents,
     logs,
     changes,
     traffic,

@@ -11,11 +11,12 @@ import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/suppor
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
+import { startWorld, type World } from '../manage/world.ts';
+import { UNKNOWN_MODEL } from '../manage/world-models.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
-import { publishPull, publishRefused } from './boards.ts';
-import { CHANGE, CHANGE_CALLS } from './change-calls.ts';
+import { publishPull, publishRefused, SETTINGS } from './boards.ts';
+import { CHANGE, CHANGE_CALLS, planCalls } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
 import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
@@ -61,8 +62,7 @@ const seen = new Map<string, Set<string>>();
 
 beforeAll(async () => {
   upstream = await startUpstream({ answer: upstreamAnswer });
-  const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s', SVC_VOICE_LIMIT: '1' };
-  world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
+  world = await startWorld({ env: SETTINGS, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
   ({ voices } = world);
   profiles = await openProfiles(world);
   const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
@@ -103,8 +103,7 @@ async function reset(): Promise<void> {
 }
 
 function publish(...sketches: readonly SlotSketch[]): void {
-  const view = boardView(world.board.current().version + 1, sketches);
-  world.board.publish(view);
+  world.board.publish(boardView(world.board.current().version + 1, sketches));
 }
 
 function serve(): void {
@@ -148,6 +147,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,
   ...PROFILE_CALLS.map((call) => ({ ...call, prepare: async () => await prepareProfiles(world, profiles, call.given) })),
+  ...planCalls(() => world.agents.plans),
   ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
   {
     operation: 'GET /api/auth/session',
