@@ -12,5 +12,5 @@ export function createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, se
   const request = { deps, hold, requestId, requestBody, answer, startedAt };
   if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head }, events);
   const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
-  return new Forward({ ...request, ...more, headerLines: head.forwarded, path: plan.path }, events);
+  return new Forward({ ...request, ...more, headerLines: head.forwarded, path: plan.path, capability: path.capability }, events);
 }

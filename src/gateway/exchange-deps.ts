@@ -20,6 +20,7 @@ import type { VisibleTo } from './visible-board.ts';
 
 import type { AdmitCaller, LimitAccounts } from './traffic/admit-caller.ts';
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
+import type { Media } from './upstream/decide/count-media.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
@@ -56,6 +57,8 @@ export interface FinishedRequest {
   /** How long the answer waited for the client to read; undefined if it never did. */
   readonly blockedSeconds?: number | undefined;
   readonly tokens?: Usage | undefined;
+  /** Undefined where nothing is known of sound or images. */
+  readonly media?: Media | undefined;
   /** The moves that led to the slot, the first one first. Default: none. */
   readonly moves?: readonly Move[] | undefined;
 }

@@ -267,8 +267,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     active.remove(this.#member);
     this.#leaveSlot();
     this.#requestBody.release();
-    const tokens = this.#attempt?.usage();
-    this.#caller.settle({ tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
+    const counts = this.#attempt?.counts();
+    this.#caller.settle({ tokens: counts?.tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
     report({
       slot: this.#slot,
       requestId: this.#request.requestId,
@@ -280,7 +280,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed && status < LEAST_ERROR ? secondsOf(this.#attempt?.ttftMs) : undefined,
       blockedSeconds: secondsOf(this.#answer.blockedMs),
-      tokens,
+      ...counts,
       moves: this.#journey?.moves,
     });
   }

@@ -81,8 +81,8 @@ export class TranslatedForward implements Attempt {
     this.#progressAt = this.#request.deps.tick();
   }
 
-  usage() {
-    return this.#answer.usage();
+  counts() {
+    return this.#answer.counts();
   }
 
   giveUp(message: string): void {

@@ -15,6 +15,7 @@ const REQUESTS: readonly ReportedRequest[] = [
     parkedSeconds: 1.5,
     ttftSeconds: 0.1,
     tokens: { input: 3, output: 0, cached: 2 },
+    media: { audioSeconds: 2.5, images: undefined },
     atDoor: false,
     moves: [{ from: slotName('b'), to: slotName('a'), reason: 'stalled' }],
   },
