@@ -43,7 +43,6 @@ const NOT_FOR_VALUES = {
   SVC_TOKENS_SECRET: true,
   SVC_HARDWARE_FILE: true,
   SVC_MDNS: true,
-  SVC_USAGE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,

@@ -38,6 +38,8 @@ import { createChangeRecord } from '../files/change-files.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
+import type { SlotFacts } from '../usage/pending-rows.ts';
+import { createPrometheusUsage } from '../usage/prometheus-usage.ts';
 import { createUsageRecorder, openUsageFile, type UsageRecorder } from '../usage/usage-recorder.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
@@ -255,18 +257,22 @@ export function openVoices(
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
 }
 
-/** Undefined in a cluster, where replicas share no file. */
+/** Replicas of a cluster share no file: metrics count there, and Prometheus adds them up. */
 function openUsage(
   { settings, log }: ServiceOptions,
   { world, controller: { board, clock } }: Pick<ApiParts, 'world' | 'controller'>,
 ): UsageRecorder | undefined {
-  if (settings.SVC_USAGE === 'off' || world.runtime.traits.network === 'pods') return undefined;
-  const modelOf = (name: SlotName): string | undefined => {
+  if (settings.SVC_USAGE === 'off') return undefined;
+  if (world.runtime.traits.network === 'pods') {
+    const { SVC_PROMETHEUS_URL: url, SVC_NAMESPACE: namespace } = settings;
+    return url === undefined ? undefined : createPrometheusUsage(url, namespace);
+  }
+  const factsOf = (name: SlotName): SlotFacts => {
     const slot = board.current().slots.get(name);
-    return slot?.model?.id ?? slot?.spec.model.default;
+    return { model: slot?.model?.id ?? slot?.spec.model.default, price: slot?.spec.price };
   };
   const database = openUsageFile(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
-  return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, modelOf, log });
+  return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, factsOf, log });
 }
 
 function v1Parts(

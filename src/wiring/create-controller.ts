@@ -16,10 +16,13 @@ import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
+import { PendingRows } from '../usage/pending-rows.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
 
+/** A row has ten series at most. What comes later is counted together, as `others`. */
+const CALLERS_IN_METRICS = { callers: 100, rows: 2000 };
 /** With more slots, most of the heap is garbage of passes. */
 const MANY_SLOTS = 100;
 /** During a pass, a request waits for a slice at each of its turns, unless one pause is long enough for all. */
@@ -52,6 +55,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     traffic: (slot) => traffic.ofSlot(slot),
     leads: () => world.leadership.leads(),
     cluster: world.cluster,
+    callers: runtime.traits.network === 'pods' && settings.SVC_USAGE === 'on' ? new PendingRows(CALLERS_IN_METRICS) : undefined,
   });
   const workers =
     processes > 1

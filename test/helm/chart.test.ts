@@ -213,6 +213,21 @@ describeWithHelm('The chart', () => {
     expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
   });
 
+  test.each([
+    ['http://prometheus.monitoring:9090/', 9090],
+    ['http://prometheus.monitoring', 80],
+    ['https://prometheus.monitoring/here', 443],
+    ['http://[fd00::1]:9091', 9091],
+  ])('allows gateways to reach Prometheus at %s', async (url, port) => {
+    const egressOf = async (settings: object): Promise<readonly unknown[]> => {
+      const policy = ofKind(await renderValues({ settings }), 'NetworkPolicy').find((object) => at(object, 'metadata', 'name') === 'svc');
+      return listAt(policy, 'spec', 'egress');
+    };
+    const allowed = { ports: [{ port, protocol: 'TCP' }] };
+    expect(await egressOf({ SVC_PROMETHEUS_URL: url })).toContainEqual(allowed);
+    expect(await egressOf({})).not.toContainEqual(allowed);
+  });
+
   test('connects the chat UI to the gateway', async () => {
     const objects = await renderValues({
       chatUi: { enabled: true },

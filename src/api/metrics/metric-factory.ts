@@ -77,6 +77,9 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
         }),
       );
     },
+    readCounters(name: MetricName<'counter'>, read: (add: AddSample) => void): void {
+      writers.push(() => writeRead({ name, ...METRICS[name] }, read));
+    },
     gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
       writers.push(() => writeRead({ name, ...METRICS[name] }, read));
     },

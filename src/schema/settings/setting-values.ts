@@ -55,6 +55,11 @@ export const ProgressInterval = z
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
 export const PublicKey = z.string().regex(PUBLIC_KEY, 'Use the line between BEGIN and END of a PEM file with an ed25519 public key');
+const USER = /^[^/]*\/\/[^/?#]*@/;
+/** Without a password, since answers and messages have it. */
+export const HttpUrl = z
+  .url({ protocol: /^https?$/, error: 'Use a URL that begins with "http://" or "https://"' })
+  .refine((url) => !USER.test(url), 'Use a URL without a user and a password');
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');

@@ -8,6 +8,7 @@ import {
   Flag,
   GpuResources,
   HostNames,
+  HttpUrl,
   IdentityRoles,
   LicenseNames,
   ListenAddress,
@@ -65,14 +66,12 @@ export const SettingsSchema = z.strictObject({
     .min(16, 'Use at least 16 characters')
     .optional()
     .describe('Secret with which the proxy authenticates, so that local users cannot forge its headers. At least 16 characters'),
-  SVC_PUBLIC_URL: z
-    .url()
-    .optional()
-    .describe('URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name'),
-  SVC_CHAT_URL: z
-    .url()
-    .optional()
-    .describe('URL of the chat page, for `GET /api/config/urls`. Default: `/chat/` under `SVC_PUBLIC_URL`, or port 3001 of the host'),
+  SVC_PUBLIC_URL: HttpUrl.optional().describe(
+    'URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name',
+  ),
+  SVC_CHAT_URL: HttpUrl.optional().describe(
+    'URL of the chat page, for `GET /api/config/urls`. Default: `/chat/` under `SVC_PUBLIC_URL`, or port 3001 of the host',
+  ),
   SVC_ALLOWED_HOSTS: HostNames.describe(
     'Comma-separated names under which clients may reach the service, besides its addresses and own names (`docs/security.md`). `*.example.com`: all names in a domain; `*`: any name, which permits DNS rebinding',
   ),
@@ -151,7 +150,8 @@ export const SettingsSchema = z.strictObject({
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
   SVC_OLLAMA: OffOn.default('off').describe('`on`: clients of Ollama may use the models under `/ollama` (`docs/api.md`)'),
-  SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted, as in a cluster (`docs/usage.md`)'),
+  SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted (`docs/usage.md`)'),
+  SVC_PROMETHEUS_URL: HttpUrl.optional().describe('Cluster only: Prometheus with the metrics of all gateways, for `svcctl usage`'),
   SVC_UPSTREAM: OffOn.default('off').describe('`on`: administrators reach all of a server under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])

@@ -118,3 +118,38 @@ export const Cluster = z.object({
   pods_total: Count.describe('How many there are, also beyond the limit'),
   pods_ready: Count,
 });
+
+const Amount = z.number().min(0);
+
+export const UsageReport = z.object({
+  since: z.iso.datetime(),
+  until: z.iso.datetime(),
+  problem: z.string().nullable().describe('Why something is missing, or not stored. null: nothing is'),
+  usage: z
+    .array(
+      z.object({
+        time: z.iso.datetime().nullable().describe('Beginning of the hour or day (UTC). null unless grouped by one'),
+        caller: z
+          .string()
+          .nullable()
+          .describe('`token:<id>`, `user:<name>`, `anyone`, `local`, `wyoming`, `others`; null unless grouped by token'),
+        label: z.string().nullable().describe('Label of the token; null for other callers and for tokens that were revoked'),
+        slot: z.string().nullable().describe('Empty for requests that reached none; null unless grouped by slot'),
+        model: z.string().nullable().describe('That of the slot at the time; null unless grouped by model'),
+        requests: Amount,
+        errors: Amount.describe('Requests with a status from 400, also those whose client left'),
+        input_tokens: Amount.describe('Tokens of prompts, also cached ones'),
+        cached_tokens: Amount.describe('Tokens of prompts that the server had computed before'),
+        output_tokens: Amount,
+        estimated_requests: Amount.describe('Requests whose output tokens were counted by events, and whose prompts were not counted'),
+        queue_seconds: Amount.describe('How long requests waited for their slot'),
+        busy_seconds: Amount.describe('How long servers worked on requests, added up'),
+        audio_seconds: Amount.nullable().describe('Sound that was heard or spoken, where its length was known; null: none was'),
+        images: Amount.nullable().describe('Images in answers; null: none'),
+        cost: z
+          .array(z.object({ currency: z.string(), amount: Amount }))
+          .describe('By the prices that slots had when requests ended, for each currency; empty where no slot has a price'),
+      }),
+    )
+    .describe('By time, then by caller, slot and model'),
+});

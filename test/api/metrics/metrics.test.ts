@@ -149,7 +149,9 @@ describe('createMetrics()', () => {
       lastTransitionAt: 1,
       observedGeneration: 1,
     }));
-    board.publish(boardWith('ready', conditions));
+    board.publish(boardWith('ready', conditions, { price: { currency: 'EUR', outputTokens: 1 } }));
+    const guessed = { tokens: { input: 0, output: 1, isEstimated: true as const }, media: { images: 1, audioSeconds: 1 } };
+    metrics.requestFinished({ slot: img, route: '/v1/a', status: 500, seconds: 1, ...guessed });
     metrics.requestFinished({
       slot: img,
       route: '/v1/a',

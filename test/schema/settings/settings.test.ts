@@ -41,6 +41,16 @@ test('durations and sizes that no setting can mean are refused with their limits
   expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
 });
 
+test.each(['SVC_PUBLIC_URL', 'SVC_CHAT_URL', 'SVC_PROMETHEUS_URL'])('%s is a URL without a password', (name) => {
+  const problem = (url: string) => {
+    const parsed = parseSettings({ [name]: url });
+    return parsed.ok ? undefined : parsed.problems[0];
+  };
+  expect(['http://prometheus:9090', 'https://a.test/prometheus/@x'].map(problem)).toEqual([undefined, undefined]);
+  for (const wrong of ['prometheus:9090', 'ftp://a.test', '']) expect(problem(wrong)).toContain('begins with "http://"');
+  expect(problem('http://anna:geheim@a.test')).toContain('without a user and a password');
+});
+
 test('progress for those who wait is off, or comes after 100 ms to an hour', () => {
   const progress = (SVC_WAIT_PROGRESS?: string) => {
     const parsed = parseSettings({ SVC_WAIT_PROGRESS });
