@@ -7,6 +7,7 @@ import type {
   Changes as ChangesSchema,
   Cluster as ClusterSchema,
   RequestEntries as RequestEntriesSchema,
+  UsageReport as UsageSchema,
 } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
@@ -31,6 +32,8 @@ export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
+export type UsageReport = z.output<typeof UsageSchema>;
+export type UsageRow = UsageReport['usage'][number];
 export type Changes = z.output<typeof ChangesSchema>;
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];

@@ -131,6 +131,32 @@ describeWithBrowser('the dashboard', () => {
     await page.getByText('No tokens yet').waitFor();
   }, 60_000);
 
+  test('shows what callers, models and slots have used, and what it costs', async () => {
+    await service.save(
+      'primary',
+      `${PRIMARY.replace('false', 'true')}[price]\ncurrency = "EUR"\noutput_tokens = 5000\nprompt_tokens = 0.1\n`,
+    );
+    await until(isAnswering);
+    await (await service.chat({ model: 'primary', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 20 })).text();
+    const page = await open('#/activity/usage');
+    const row = page.getByRole('row', { name: 'anyone' });
+    await row.waitFor();
+    expect(await row.textContent()).toMatch(/0\.\d\d EUR$/);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'usage-caller');
+    for (const [group, name] of [
+      ['Model', 'demo-fox'],
+      ['Slot', 'primary'],
+    ] as const) {
+      await page.getByLabel('Group by').selectOption({ label: group });
+      await page.getByRole('row', { name }).waitFor();
+    }
+    const total = await page.getByRole('row', { name: 'Total' }).textContent();
+    await page.getByLabel('Range').selectOption({ label: 'This hour' });
+    await page.getByRole('row', { name: 'primary' }).waitFor();
+    expect(total).toMatch(/^Total\d+.*EUR$/);
+  }, 60_000);
+
   const places = [
     'slots',
     'slots/primary/explain',
@@ -147,6 +173,7 @@ describeWithBrowser('the dashboard', () => {
     'activity',
     'activity/drift',
     'activity/requests',
+    'activity/usage',
     'activity/changes',
     'activity/logs',
     'hardware',

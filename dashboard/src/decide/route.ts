@@ -9,7 +9,7 @@ export type SlotTab = (typeof SLOT_TABS)[number];
 /** Tabs of the pages that have them; the first is the default. */
 export const PARTS = {
   playground: ['chat', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
-  activity: ['timeline', 'drift', 'requests', 'changes', 'logs'],
+  activity: ['timeline', 'drift', 'requests', 'usage', 'changes', 'logs'],
 } as const satisfies Partial<Record<PageName, readonly string[]>>;
 export type PlaygroundPart = (typeof PARTS)['playground'][number];
 export type ActivityPart = (typeof PARTS)['activity'][number];
