@@ -1,4 +1,4 @@
-/** The answers of `/api/profiles`, `/api/requests` and `/api/cluster` as schemas. */
+/** Answers of `/api/profiles`, `/api/requests`, `/api/captures` and `/api/cluster` as schemas; the port of captures. */
 import { z } from 'zod';
 import { Plan, Problem } from './answers.ts';
 import { ProfileName, SlotName } from '../words/names.ts';
@@ -93,6 +93,49 @@ export const Change = z.object({
 export type Change = Readonly<z.output<typeof Change>>;
 
 export const Changes = z.object({ changes: z.array(Change).describe('The newest first') });
+
+export const Capture = z.object({
+  id: z.string(),
+  caller: z.string().nullable().describe('Key of the caller whose requests are captured; null: of any'),
+  slot: SlotName.nullable().describe('The slot whose requests are captured; null: of any'),
+  active: z.boolean(),
+  ended_by: z.string().nullable().describe('Why it has ended; null while it runs, and after a restart of the service'),
+  requests: Count.nullable().describe('Requests in the file; null after a restart of the service'),
+  size_bytes: Count,
+  started_at: z.iso.datetime(),
+  expires_at: z.iso.datetime().describe('When the file is deleted'),
+});
+
+export type Capture = Readonly<z.output<typeof Capture>>;
+
+export const Captures = z.object({ captures: z.array(Capture).describe('The newest first') });
+export const StartedCapture = Capture.extend({
+  key: z.string().describe('Decrypts the file. It is shown only here, and stored nowhere'),
+});
+export type StartedCapture = Readonly<z.output<typeof StartedCapture>>;
+
+export interface CaptureWish {
+  /** Key of a caller. */
+  readonly caller?: string | undefined;
+  readonly slot?: SlotName | undefined;
+  readonly requests: number;
+  readonly seconds: number;
+}
+
+/** The port of captures. An id that no capture can have is that of no capture. */
+export interface CaptureStore {
+  /** How many run. */
+  active(): number;
+  /** Requests that begin after this are captured. Returns why not: too many run, or the file cannot be written. */
+  start(wish: CaptureWish): Promise<StartedCapture | { readonly problem: string }>;
+  /** The newest first. */
+  list(): Promise<readonly Capture[]>;
+  /** Ends a capture that runs. Undefined: no such capture, as below. */
+  stop(id: string): Promise<Capture | undefined>;
+  /** The sealed file. */
+  read(id: string): Promise<string | undefined>;
+  remove(id: string): Promise<boolean>;
+}
 
 const Pod = z.object({
   name: z.string(),
