@@ -105,7 +105,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     }
     running.abort();
     await Promise.all([loopEnded, resigned, world.stop()]);
-    await Promise.all([files.flush(), access.stop(), usage?.close()]);
+    await Promise.all([files.flush(), access.stop(), usage?.close(), controller.captures?.close()]);
     guard.close();
     locks.release();
   }

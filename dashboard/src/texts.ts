@@ -51,6 +51,7 @@ export const T = {
   mainNavigation: 'Main',
   connecting: 'Connecting…',
   live: 'Live',
+  capturing: 'Bodies of requests are being captured. “svcctl capture list” shows whose.',
   stale: 'Disconnected, data may be out of date. Reconnecting…',
   tryNow: 'Retry now',
   signInTitle: 'Sign in with a token',

@@ -44,6 +44,7 @@ const NOT_FOR_VALUES = {
   SVC_HARDWARE_FILE: true,
   SVC_MDNS: true,
   SVC_USAGE: true,
+  SVC_CAPTURE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { json } from './server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from './server/define-route.ts';
+import { createCaptureRoutes } from './manage/capture-routes.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createImageRoutes } from './manage/image-routes.ts';
@@ -29,6 +30,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
     ...createRecordRoutes(deps),
+    ...createCaptureRoutes(deps),
     ...createModelRoutes(deps),
     ...createImageRoutes(deps.images),
     ...createTokenRoutes(deps.tokens),

@@ -74,6 +74,8 @@ export interface GatewayDeps {
   readonly extensions: Extensions;
   /** Default: accounts of this gateway. */
   readonly limitAccounts?: LimitAccounts | undefined;
+  /** `tap` returns what takes the place of `report`; undefined if no capture wants the request. */
+  readonly taps?: { tap(request: ExchangeRequest, report: ReportRequest): ReportRequest | undefined } | undefined;
 }
 
 /** Everything that a chat without images does not need. `create-gateway.ts` creates it. */

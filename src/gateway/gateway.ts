@@ -52,7 +52,10 @@ export function createPlainGateway(deps: GatewayDeps) {
   sweeper.unref();
 
   return {
-    handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    handle(request: ExchangeRequest): void {
+      const report = deps.taps?.tap(request, deps.report);
+      new Exchange(report === undefined ? exchangeDeps : { ...exchangeDeps, report }, request).start();
+    },
     budget,
     load: () => ({
       requests: active.size,

@@ -58,7 +58,7 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
+  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap, taps } = controller;
   const { audit, note, ...records } = openRecords(options, { world, controller });
   const manage = createManage(options, { world, controller }, audit);
   const images = openImageCache(settings, clock.wallNow, stopping);
@@ -68,6 +68,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     providers,
     traffic,
     limitAccounts,
+    taps,
     settings: limits,
     now: clock.now,
     onFault: logFaults(log),
@@ -145,7 +146,7 @@ function ollamaRoutes(
 
 function listenersOf(
   { log }: ServiceOptions,
-  { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
+  { controller: { metrics, captures }, access }: Pick<ApiParts, 'controller' | 'access'>,
   { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
 ): WorkerPoolListeners {
   return {
@@ -153,6 +154,7 @@ function listenersOf(
     refused: metrics.requestFinished,
     onFault: logFaults(log),
     tokenUsed: access.tokenUsed,
+    captured: (ids, text) => captures?.take(ids, text),
     takeOver: (socket, bytes) => takeOver(server, socket, bytes),
   };
 }
@@ -235,13 +237,14 @@ export function openImageCache(settings: Settings, wallNow: () => number, stoppi
 /** Changes are in memory in a cluster, where no directory outlives a replica. */
 function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'controller'>) {
   const { settings, log } = options;
-  const { loop, clock } = parts.controller;
+  const { loop, clock, captures: files } = parts.controller;
   const isCluster = parts.world.runtime.traits.network === 'pods';
   const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
   const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
   const requests = createRequestRecord(clock.wallNow);
   const usage = openUsage(options, parts);
-  return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
+  const captures = files && audit.captures(files);
+  return { audit, changes, captures, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
 }
 
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */

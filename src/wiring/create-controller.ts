@@ -3,10 +3,13 @@ import path from 'node:path';
 import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
 import { createRequestHistoryFiles } from '../files/request-history-files.ts';
+import { createCaptures, type Captures } from '../files/captures.ts';
 import { createEventFeed } from '../files/timeline-files.ts';
 import { createLocalAccounts } from '../gateway/traffic/admit-caller.ts';
+import { createCaptureTaps, type CaptureRule, type CaptureTaps } from '../gateway/capture/capture-taps.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
+import type { Clock } from '../reconciler/ports.ts';
 import { hadRequests } from '../turbo/heap/collect-when-idle.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
@@ -44,7 +47,9 @@ export async function createController(options: ServiceOptions, world: World, pr
   const limitAccounts = createLocalAccounts(clock.now);
   const local = createTraffic({ board, now: clock.now, settings: limits });
   const breather = createPassBreather(() => hadRequests(traffic.read(), clock.now(), QUIET_MS));
+  const { captures, taps } = openCaptures(options, world, { clock, inWorkers: async (rules) => await workers?.capture(rules) });
   const metrics = createMetrics({
+    captures: () => captures?.active() ?? 0,
     breather,
     version,
     runtime: runtime.traits.kind,
@@ -87,5 +92,31 @@ export async function createController(options: ServiceOptions, world: World, pr
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
-  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop };
+  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop, captures, taps };
+}
+
+interface CaptureParts {
+  readonly clock: Clock;
+  /** Resolves when the workers capture too. */
+  readonly inWorkers: (rules: readonly CaptureRule[]) => Promise<void>;
+}
+
+/** A worker that hangs captures a little later. */
+const WORKERS_MS = 500;
+
+/** No captures in a cluster, where the requests of a slot or caller meet any replica. */
+function openCaptures({ settings, log }: ServiceOptions, { runtime }: World, { clock, inWorkers }: CaptureParts) {
+  if (runtime.traits.network === 'pods') return { captures: undefined, taps: undefined };
+  const taps: CaptureTaps = createCaptureTaps((ids, text) => captures.take(ids, text), clock.wallNow);
+  const captures: Captures = createCaptures({
+    directory: path.join(settings.SVC_STATE_DIR, 'captures'),
+    clock,
+    log,
+    async apply(running) {
+      const rules = running.map(({ id, caller, slot }) => ({ id, caller, slot }));
+      taps.set(rules);
+      await Promise.race([inWorkers(rules), sleep(WORKERS_MS)]);
+    },
+  });
+  return { captures, taps };
 }

@@ -103,6 +103,12 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /api/models/:id/pull': ADMIN,
   'DELETE /api/models/:id': ADMIN,
   'GET /api/audit': ADMIN,
+  // What requests contained, encrypted; also that there is such a file.
+  'POST /api/captures': ADMIN,
+  'GET /api/captures': ADMIN,
+  'GET /api/captures/:id': ADMIN,
+  'POST /api/captures/:id/stop': ADMIN,
+  'DELETE /api/captures/:id': ADMIN,
   'GET /api/auth/tokens': ADMIN,
   'POST /api/auth/tokens': ADMIN,
   'PATCH /api/auth/tokens/:id': ADMIN,

@@ -54,6 +54,21 @@ describeWithBrowser('the dashboard', () => {
     expect(await service.slot('primary')).toMatchObject({ status: { state: 'ready' } });
   }, 60_000);
 
+  test('says on every page while requests are captured', async () => {
+    const page = await open('#/slots');
+    await page.getByText('Live', { exact: true }).waitFor();
+    const notice = page.getByText('requests are being captured');
+    expect(await notice.count()).toBe(0);
+    const headers = { 'content-type': 'application/json' };
+    const started = await fetch(`${service.url}/api/captures`, { method: 'POST', headers, body: '{"slot":"primary"}' });
+    await notice.waitFor();
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await notice.waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await fetch(`${service.url}/api/captures/${JSON.parse(await started.text()).id}`, { method: 'DELETE' });
+    await notice.waitFor({ state: 'detached' });
+  }, 60_000);
+
   test('streams a chat, and lists a slot with an error first', async () => {
     await load();
     await until(isAnswering);

@@ -11,7 +11,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ProfileStore } from '../../schema/slot/profile-store.ts';
 import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
-import type { Change } from '../../schema/status/resource-answers.ts';
+import type { CaptureStore, Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
 import { changesText, listChanges } from './decide/unsafe-edits.ts';
 
@@ -117,11 +117,38 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
         return removed;
       },
     }),
+    captures: (store: CaptureStore): CaptureStore => auditCaptures(store, record),
     profiles: (store: ProfileStore): ProfileStore => auditProfiles(store, record),
   };
 }
 
 type RecordChange = (did: string, facts: Facts) => void;
+
+/** Also who has read one, although the file alone says nothing. */
+function auditCaptures(store: CaptureStore, record: RecordChange): CaptureStore {
+  const audited =
+    <Done>(did: string, work: (id: string) => Promise<Done>) =>
+    async (id: string): Promise<Done> => {
+      const done = await work(id);
+      if (done !== undefined && done !== false) record(`${did} the capture "${id}"`, { capture: id });
+      return done;
+    };
+  return {
+    ...store,
+    async start(wish) {
+      const started = await store.start(wish);
+      if ('problem' in started) return started;
+      const { caller, slot, requests, seconds } = wish;
+      const whose = [...(caller === undefined ? [] : [`the caller "${caller}"`]), ...(slot === undefined ? [] : [`the slot "${slot}"`])];
+      const did = `started the capture "${started.id}" of ${requests} requests of ${whose.join(' and ')}, for ${seconds} s at most`;
+      record(did, { capture: started.id, capturedCaller: caller, capturedSlot: slot });
+      return started;
+    },
+    stop: audited('stopped', store.stop),
+    read: audited('read the file of', store.read),
+    remove: audited('deleted', store.remove),
+  };
+}
 
 /** A switch is recorded for each slot that it changes. */
 function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore {

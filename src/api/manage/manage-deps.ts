@@ -3,7 +3,7 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { Change } from '../../schema/status/resource-answers.ts';
+import type { CaptureStore, Change } from '../../schema/status/resource-answers.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ImageSource, Manage } from '../ports.ts';
@@ -18,11 +18,16 @@ export interface ManageDeps {
   readonly requests: Pick<RequestRecord, 'list'>;
   /** Undefined where usage is not recorded. */
   readonly usage: Pick<UsageRecorder, 'query'> | undefined;
+  /** Undefined in a cluster. */
+  readonly captures: CaptureStore | undefined;
   /** Who changed what, oldest first. */
   readonly changes: { list(): Promise<readonly Change[]> };
   readonly traffic: (slot: SlotName) => SlotTraffic;
   readonly watchProgress: GatewayTraffic['watchProgress'];
-  readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;
+  readonly settings: Pick<
+    Settings,
+    'SVC_AUTH_ENABLED' | 'SVC_CAPTURE' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'
+  >;
   readonly tokens: TokenManager;
   readonly isProxy: (address: string | undefined) => boolean;
   /** False while no token can be accepted, since the tokens were not read yet. Default: always true. */

@@ -20,6 +20,8 @@ interface MetricsDeps extends SlotSources {
   /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
   readonly cluster?: ClusterSources | undefined;
+  /** How many captures run. Default: none. */
+  readonly captures?: () => number;
   readonly breather?: () => Breather;
 }
 
@@ -49,8 +51,9 @@ export function createMetrics(deps: MetricsDeps) {
   };
 }
 
-function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board }: MetricsDeps): void {
+function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board, captures = () => 0 }: MetricsDeps): void {
   gauge('svc_build_info', (add) => add({ version, runtime }, 1));
+  gauge('svc_captures_active', (add) => add({}, captures()));
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }

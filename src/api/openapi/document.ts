@@ -24,6 +24,7 @@ const TAGS: Readonly<Record<string, string>> = {
   models: 'Models in OpenAI’s format.',
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
+  captures: 'Bodies of a few requests, recorded encrypted.',
   events: 'Events of slots as they happen.',
   profiles: 'Named sets of slots, saved and switched as a whole.',
   inventory: 'Models, providers, downloads and hardware.',

@@ -8,7 +8,17 @@ import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Changes, Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import {
+  Capture,
+  Captures,
+  Changes,
+  Cluster,
+  ProfileDetail,
+  Profiles,
+  RequestEntries,
+  StartedCapture,
+  SwitchedProfile,
+} from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -20,6 +30,8 @@ const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ avai
 export const ANSWERS = {
   anything: z.unknown(),
   applied: api.Applied,
+  capture: Capture,
+  captures: Captures,
   changes: Changes,
   cluster: Cluster.pick({ pods: true }),
   createdToken: Created.omit({ warning: true }),
@@ -40,7 +52,8 @@ export const ANSWERS = {
   requests: RequestEntries,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
-  status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
+  startedCapture: StartedCapture,
+  status: z.object({ version: z.string(), captures: api.Status.shape.captures.optional(), slots: z.array(SlotLine) }),
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
   usage: UsageReport.pick({ problem: true, usage: true }),

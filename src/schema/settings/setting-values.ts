@@ -31,6 +31,7 @@ export const LocalListenAddress = z
   .transform((text) => (/^[0-9]{1,5}$/.test(text) ? `127.0.0.1:${text}` : text))
   .pipe(ListenAddress);
 
+export const OffOn = z.enum(['off', 'on']);
 export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 export const Count = (min: number, max: number) =>
   z

@@ -14,6 +14,7 @@ import {
   LocalListenAddress,
   NamesOf,
   ObjectName,
+  OffOn,
   Origins,
   PodUser,
   PortRange,
@@ -25,8 +26,6 @@ import {
   WorkerCount,
 } from './setting-values.ts';
 import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
-
-const OffOn = z.enum(['off', 'on']);
 
 export const SettingsSchema = z.strictObject({
   SVC_LISTEN: ListenAddress.optional().describe(
@@ -152,6 +151,7 @@ export const SettingsSchema = z.strictObject({
   ),
   SVC_OLLAMA: OffOn.default('off').describe('`on`: clients of Ollama may use the models under `/ollama` (`docs/api.md`)'),
   SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted, as in a cluster (`docs/usage.md`)'),
+  SVC_CAPTURE: OffOn.default('on').describe('`off`: not even administrators may capture bodies of requests (`docs/capture.md`)'),
   SVC_UPSTREAM: OffOn.default('off').describe('`on`: administrators reach all of a server under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])

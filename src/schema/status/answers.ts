@@ -92,6 +92,7 @@ export const Status = z.object({
   hardware_source: HardwareSource,
   auth_enabled: z.boolean(),
   uptime_seconds: Count,
+  captures: Count.describe('How many captures record bodies of requests now'),
   slots: z.array(SlotLine),
 });
 
@@ -290,10 +291,7 @@ export const Hardware = z.object({
   ),
   memory_available_bytes: Bytes.nullable(),
   devices: z.array(DeviceEntry),
-  devices_hidden: z
-    .string()
-    .nullable()
-    .describe('Why devices cannot be seen, as in a container; then the list says nothing about the machine'),
+  devices_hidden: z.string().nullable().describe('Why devices cannot be seen, as in a container; then the list says nothing'),
   programs: z
     .array(z.object({ provider: z.string(), name: z.string(), backends: z.array(Backend) }))
     .describe('What the model servers that are installed on this machine report that they can compute with'),

@@ -48,6 +48,7 @@ export const ERROR_CODES = {
   'voice.not_found': error(404, 'No voice is stored under this name'),
   'profile.not_found': error(404, 'There is no profile of this name; the message lists the known names'),
   'token.not_found': error(404, 'The token does not exist'),
+  'capture.not_found': error(404, 'The capture does not exist, or its file was deleted after a day'),
   'model.in_use': permanent(409, 'A slot uses the model, so it cannot be removed; the message names the slot'),
   'route.method': error(405, 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'The request did not arrive completely in time'),
@@ -79,6 +80,10 @@ export const ERROR_CODES = {
   'audio.cloning_unsupported': error(422, 'The model in the slot has only voices of its own, and the request names a stored one'),
   'voice.limit_reached': permanent(422, 'As many voices are stored as `SVC_VOICE_LIMIT` permits'),
   'voice.unsupported': permanent(422, 'Voices cannot be stored here, or not in this way; the message says what to do'),
+  'capture.unsupported': permanent(
+    422,
+    'Requests cannot be captured: in a cluster, with `SVC_CAPTURE=off`, with a full disk, or by too many captures at once',
+  ),
   'image.size_unsupported': error(422, 'Models of this family cannot draw images of this size'),
   'request.headers_too_large': error(431, 'The request line and headers are larger than `SVC_HEADER_LIMIT`'),
   'auth.busy': error(429, 'Too many tokens that were not used before are being checked; retry after `Retry-After`'),

@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
+import type { TakeCaptured } from '../../gateway/capture/capture-taps.ts';
 import type { Log } from '../../platform/log.ts';
 import type { FromWorker, LimitAnswer, LimitAsk, LimitReport, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
@@ -14,6 +15,7 @@ interface WorkerProcessDeps {
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
+  readonly onCaptured: TakeCaptured;
   readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer;
   readonly onLimitReport: (report: LimitReport) => void;
   readonly onGone: () => void;
@@ -83,7 +85,7 @@ export class WorkerProcess {
   }
 
   #take(message: FromWorker, socket: Socket | undefined): void {
-    const { onReport, onConnection, onFault, onLimitAsk, onLimitReport } = this.#deps;
+    const { onReport, onConnection, onFault, onCaptured, onLimitAsk, onLimitReport } = this.#deps;
     switch (message.kind) {
       case 'listening':
         this.#listens = true;
@@ -96,6 +98,8 @@ export class WorkerProcess {
         return;
       case 'fault':
         return onFault(message);
+      case 'captured':
+        return onCaptured(message.ids, message.text);
       case 'limits':
         return this.send({ kind: 'limits', answer: onLimitAsk(message.ask) });
       case 'used':

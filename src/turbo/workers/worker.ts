@@ -12,6 +12,7 @@ import { createHotPath, rawInferenceRoute } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import { createLeasedAccounts } from './leased-limits.ts';
+import { createCaptureTaps, type CaptureTaps } from '../../gateway/capture/capture-taps.ts';
 import type { LimitAccounts } from '../../gateway/traffic/admit-caller.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
@@ -51,7 +52,9 @@ export async function startWorker(deps: WorkerDeps) {
     ask: (ask) => send({ kind: 'limits', ask }),
     report: (report) => send({ kind: 'used', report }),
   });
-  const requests = serveRequests(deps, { board, traffic, reports, limits, now });
+  const taps = createCaptureTaps((ids, text) => send({ kind: 'captured', ids, text }), Date.now);
+  taps.set(start.captures);
+  const requests = serveRequests(deps, { board, traffic, reports, limits, taps, now });
   const closed = Promise.withResolvers<void>();
 
   async function close(graceMs: number, parkedMs: number): Promise<void> {
@@ -71,6 +74,8 @@ export async function startWorker(deps: WorkerDeps) {
       switch (message.kind) {
         case 'board':
           return board.publish(applyBoardChange(board.current(), message.change));
+        case 'captures':
+          return taps.set(message.rules);
         case 'abort':
           return traffic.holds.abort(message.workload);
         case 'sync':
@@ -93,10 +98,11 @@ type RequestParts = Readonly<{
   traffic: WorkerTraffic;
   reports: WorkerReports;
   limits: LimitAccounts;
+  taps: CaptureTaps;
   now: () => number;
 }>;
 
-function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now }: RequestParts) {
+function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, taps, now }: RequestParts) {
   const { providers, site, authorizeWith, onRequest, send } = deps;
   const { settings, mostBodyBytes } = deps.start;
   let leaving = false;
@@ -109,6 +115,7 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now 
     traffic,
     settings,
     limitAccounts: limits,
+    taps,
     now,
     onFault,
     report(finished) {

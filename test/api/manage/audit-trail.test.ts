@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
 import { ModelId, ProfileName, SlotName } from '../../../src/schema/words/names.ts';
+import { openCaptures } from '../../support/open-captures.ts';
 import { createInMemorySlots } from './in-memory-slots.ts';
 import { createInMemoryTokens } from './in-memory-tokens.ts';
 
@@ -120,6 +121,28 @@ describe('the audit trail', () => {
       { slot: 'img', kind: 'edit', message: messages()[2], cause: 'request r1' },
     ]);
     expect(JSON.stringify([lines, entries])).not.toContain('hunter2');
+  });
+
+  test('has captures, also who has read one, and no key', async () => {
+    const files = await openCaptures();
+    const captures = trail.captures(files.open());
+    await trail.actAs(REQUEST, async () => {
+      const started = await captures.start({ caller: 'token:1a2b3c4d', slot: PRIMARY, requests: 5, seconds: 60 });
+      const { id = '', key = '' } = 'id' in started ? started : {};
+      await captures.read(id);
+      await captures.list();
+      await captures.stop(id);
+      await captures.remove(id);
+      await captures.remove(id);
+      expect(messages()).toEqual([
+        `"anna" started the capture "${id}" of 5 requests of the caller "token:1a2b3c4d" and the slot "primary", for 60 s at most`,
+        `"anna" read the file of the capture "${id}"`,
+        `"anna" stopped the capture "${id}"`,
+        `"anna" deleted the capture "${id}"`,
+      ]);
+      expect(JSON.stringify([lines, changes])).not.toContain(key);
+    });
+    await files.remove();
   });
 
   test('has tokens without their secrets, and models', async () => {

@@ -71,7 +71,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-export interface WorldOptions {
+export interface WorldOptions extends Partial<Pick<ManageDeps, 'captures'>> {
   readonly env?: Readonly<Record<string, string>>;
   /** Duration of a load; `Infinity`: it never becomes ready. */
   readonly loadMs?: number;
@@ -145,6 +145,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const usage = createInMemoryUsage(() => Date.now());
   const traffics = createTraffic({ board, now: () => Date.now(), settings: parsed.settings });
   const deps: ManageDeps = {
+    captures: options.captures,
     requests,
     usage,
     changes,

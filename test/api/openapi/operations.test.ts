@@ -15,6 +15,7 @@ import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
 import { publishPull, publishRefused } from './boards.ts';
+import { createCaptureCalls } from './capture-calls.ts';
 import { CHANGE, CHANGE_CALLS } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
@@ -55,6 +56,7 @@ let check: CheckAnswer;
 let upstream: FakeUpstream;
 let voices: VoiceStore | undefined;
 let profiles: WorldProfiles;
+const captures = createCaptureCalls();
 let decide: Authorize = () => ({ ok: true });
 /** Operation → statuses and codes that were seen. */
 const seen = new Map<string, Set<string>>();
@@ -62,7 +64,8 @@ const seen = new Map<string, Set<string>>();
 beforeAll(async () => {
   upstream = await startUpstream({ answer: upstreamAnswer });
   const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s', SVC_VOICE_LIMIT: '1' };
-  world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
+  const given = { env, v1: true, captures: await captures.open() };
+  world = await startWorld({ ...given, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
   ({ voices } = world);
   profiles = await openProfiles(world);
   const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
@@ -70,8 +73,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.close();
-  await profiles.remove();
-  await upstream.kill();
+  await Promise.all([profiles.remove(), upstream.kill(), captures.remove()]);
 });
 
 async function send({ operation, path, body, headers = {}, endless = false }: Call): Promise<SeenAnswer> {
@@ -102,10 +104,7 @@ async function reset(): Promise<void> {
   await world.idle();
 }
 
-function publish(...sketches: readonly SlotSketch[]): void {
-  const view = boardView(world.board.current().version + 1, sketches);
-  world.board.publish(view);
-}
+const publish = (...sketches: readonly SlotSketch[]): void => world.board.publish(boardView(world.board.current().version + 1, sketches));
 
 function serve(): void {
   publish(
@@ -148,6 +147,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,
   ...PROFILE_CALLS.map((call) => ({ ...call, prepare: async () => await prepareProfiles(world, profiles, call.given) })),
+  ...captures.calls,
   ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
   {
     operation: 'GET /api/auth/session',

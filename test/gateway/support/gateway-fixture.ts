@@ -16,6 +16,7 @@ import type { KeepImage } from '../../../src/gateway/translate/translation-run.t
 import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
+import type { CaptureTaps } from '../../../src/gateway/capture/capture-taps.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
@@ -52,6 +53,7 @@ export interface FixtureOptions {
   readonly keepImage?: KeepImage;
   readonly voices?: VoiceStore | undefined;
   readonly actAs?: ActAs;
+  readonly taps?: CaptureTaps;
   /** As with `SVC_OLLAMA` and `SVC_UPSTREAM`. Default: neither. */
   readonly dialects?: true;
   /** Replaces functions of the provider. */
@@ -93,6 +95,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     voices,
     traffic,
     limitAccounts,
+    taps: options.taps,
     settings: limits,
     now,
     report: (exchange) => void finished.push(exchange),
@@ -152,8 +155,8 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
 }
 
 /** Functions stay in this process, and limits that are shared out are others for each process. */
-function isForWorkers({ authorize, provider, fetchImage, keepImage, settings = {} }: FixtureOptions): boolean {
-  const isPlain = [authorize, provider, fetchImage, keepImage].every((part) => part === undefined);
+function isForWorkers({ authorize, provider, fetchImage, keepImage, taps, settings = {} }: FixtureOptions): boolean {
+  const isPlain = [authorize, provider, fetchImage, keepImage, taps].every((part) => part === undefined);
   return isPlain && !['SVC_PARK_LIMIT', 'SVC_MAX_CONNECTIONS', 'SVC_BUFFER_LIMIT'].some((name) => Object.hasOwn(settings, name));
 }
 
@@ -181,6 +184,7 @@ async function startFixtureWorkers(
     refused: (request) => void reported.push(request),
     onFault: (fault) => void faults.push(fault),
     tokenUsed: () => undefined,
+    captured: () => undefined,
     takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
   });
   const file = fileURLToPath(new URL('gateway-worker.ts', import.meta.url));
