@@ -81,6 +81,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const { files } = controller;
   const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
   world.start(controller.metrics.cluster);
+  const countingEnded = controller.callerLimits.start(running.signal);
   const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
   collectWhenIdle({ activity: () => ({ workloads: holds.activity(), demand: parking.demand() }), log }, running.signal);
@@ -104,7 +105,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
       await untilEmpty(world.runtime, AbortSignal.timeout(EXIT_STOP_MS));
     }
     running.abort();
-    await Promise.all([loopEnded, resigned, world.stop()]);
+    await Promise.all([loopEnded, countingEnded, resigned, world.stop()]);
     await Promise.all([files.flush(), access.stop(), usage?.close()]);
     guard.close();
     locks.release();

@@ -7,7 +7,7 @@ import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReadyLeadership, rememberFollowing } from '../cluster/leadership/ready-leadership.ts';
 import { createTermCopies } from '../cluster/client/term-copies.ts';
-import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
+import { countReplicas, createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/decide/resource-path.ts';
 import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';
 import { createClusterModelStore } from '../cluster/models/cluster-model-store.ts';
@@ -71,10 +71,12 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   let released: Promise<void> | undefined;
   const background: Promise<void>[] = [];
   let reports: ReplicaReports | undefined;
+  let gateways = 1;
   return ok({
     ...parts.world,
     leadership,
     tokens,
+    gateways: () => gateways,
     cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
     listCluster: () => ({ replica: identity, leader: lease.holder(), leads: leadership.leads(), pods: parts.world.runtime.pods() }),
     shareTraffic(local) {
@@ -100,6 +102,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       background.push(createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal));
+      background.push(countReplicas({ api: leaseApi.value, identity, onCount: (count) => (gateways = count) }, running.signal));
       if (reports !== undefined) background.push(reports.start(running.signal), parts.createScaling(reports).start(running.signal));
     },
     async resign() {

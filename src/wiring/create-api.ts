@@ -58,7 +58,7 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
+  const { board, metrics, traffic, callerLimits, workers, limits, clock, heap } = controller;
   const { audit, note, ...records } = openRecords(options, { world, controller });
   const manage = createManage(options, { world, controller }, audit);
   const images = openImageCache(settings, clock.wallNow, stopping);
@@ -67,7 +67,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     providers,
     traffic,
-    limitAccounts,
+    limitAccounts: callerLimits.accounts,
     settings: limits,
     now: clock.now,
     onFault: logFaults(log),
@@ -84,6 +84,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     ...records,
     traffic: traffic.ofSlot,
+    limits: callerLimits.state,
     watchProgress: traffic.watchProgress,
     settings,
     features: () => featuresOf(options, world.runtime.traits.kind),

@@ -4,17 +4,23 @@ import { createMetrics } from '../api/metrics/metrics.ts';
 import { readEarlierStatuses, createStatusFiles } from '../files/status-files.ts';
 import { createRequestHistoryFiles } from '../files/request-history-files.ts';
 import { createEventFeed } from '../files/timeline-files.ts';
-import { createLocalAccounts } from '../gateway/traffic/admit-caller.ts';
+import { createSharedLimits } from '../gateway/limits/shared-limits.ts';
+import { createValkeyCounts } from '../gateway/limits/valkey-counts.ts';
+import { createLocalAccounts, type LimitAccounts } from '../gateway/traffic/admit-caller.ts';
+import { shareOf } from '../gateway/limits/decide/count-report.ts';
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
 import { hadRequests } from '../turbo/heap/collect-when-idle.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
+import type { Clock } from '../reconciler/ports.ts';
 import { createBoard } from '../reconciler/board.ts';
 import { createBreather, type Breather } from '../platform/slices.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
+import { createLeasedAccounts } from '../turbo/workers/leased-limits.ts';
+import { createLender, type Lender } from '../turbo/workers/lent-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 
@@ -27,6 +33,8 @@ const PASS_SLICE_MS = 1;
 const PASS_PAUSE_MS = 1;
 /** After this long without a request, passes pause for none: an edit takes effect sooner. */
 const QUIET_MS = 1000;
+/** Workers have the numbers from 1. */
+const OWN = 0;
 
 /** `isBusy` is asked at the beginning of each pass. */
 export const createPassBreather =
@@ -41,7 +49,7 @@ export async function createController(options: ServiceOptions, world: World, pr
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
-  const limitAccounts = createLocalAccounts(clock.now);
+  const callerLimits = createCallerCounts(options, world, { clock, processes });
   const local = createTraffic({ board, now: clock.now, settings: limits });
   const breather = createPassBreather(() => hadRequests(traffic.read(), clock.now(), QUIET_MS));
   const metrics = createMetrics({
@@ -52,10 +60,11 @@ export async function createController(options: ServiceOptions, world: World, pr
     traffic: (slot) => traffic.ofSlot(slot),
     leads: () => world.leadership.leads(),
     cluster: world.cluster,
+    limitsAreShared: callerLimits.isShared,
   });
   const workers =
     processes > 1
-      ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, limitAccounts })
+      ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, lender: callerLimits.lender })
       : undefined;
   const traffic = workers?.traffic ?? local;
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
@@ -87,5 +96,42 @@ export async function createController(options: ServiceOptions, world: World, pr
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
-  return { clock, heap, board, traffic, limitAccounts, workers, limits, metrics, events, files, loop };
+  return { clock, heap, board, traffic, callerLimits, workers, limits, metrics, events, files, loop };
+}
+
+/** Counts of callers with limits: of all processes and, with `SVC_LIMITS_URL`, of all gateways. */
+function createCallerCounts(
+  { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
+  world: Pick<World, 'gateways'>,
+  { clock, processes }: { readonly clock: Clock; readonly processes: number },
+) {
+  const { now } = clock;
+  const { SVC_LIMITS_URL: url, SVC_LIMITS_PASSWORD_FILE: passwordFile } = settings;
+  const counts = url === undefined ? undefined : createValkeyCounts({ url, passwordFile, clock, log });
+  const gateways = world.gateways ?? (() => counts?.gateways() ?? 1);
+  const accounts = createLocalAccounts(now, (limits) => shareOf(limits, gateways()));
+  const shared = counts && createSharedLimits({ server: counts, accounts, now });
+  const lender = createLender({ accounts, processes, now, shared });
+  return {
+    lender,
+    accounts: shared === undefined ? accounts : leaseFrom(lender, now),
+    /** Undefined without `SVC_LIMITS_URL`. */
+    isShared: counts?.isShared,
+    state: () => ({ shared: counts?.isShared() ?? false, gateways: gateways(), problem: counts?.problem() ?? null }),
+    start: async (signal: AbortSignal): Promise<void> => await counts?.start(signal),
+  };
+}
+
+/** The controller forwards requests as workers do, so that these cost no round trip either. */
+function leaseFrom(lender: Lender, now: () => number): LimitAccounts {
+  const leased = createLeasedAccounts({
+    now,
+    report: (report) => lender.take(OWN, report),
+    ask(ask) {
+      const answer = lender.lend(OWN, ask);
+      if (answer instanceof Promise) void answer.then(leased.answer);
+      else leased.answer(answer);
+    },
+  });
+  return leased;
 }

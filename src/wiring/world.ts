@@ -77,6 +77,8 @@ export interface World {
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
+  /** Gateways that serve the same slots, with this one. Default: 1. */
+  readonly gateways?: () => number;
   readonly cluster?: ClusterSources;
   readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */

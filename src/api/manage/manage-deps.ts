@@ -3,6 +3,7 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
+import type { CallerCounting } from '../../schema/words/caller-limits.ts';
 import type { Change } from '../../schema/status/resource-answers.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -20,6 +21,8 @@ export interface ManageDeps {
   readonly usage: Pick<UsageRecorder, 'query'> | undefined;
   /** Who changed what, oldest first. */
   readonly changes: { list(): Promise<readonly Change[]> };
+  /** How limits of callers are counted. */
+  readonly limits: () => CallerCounting;
   readonly traffic: (slot: SlotName) => SlotTraffic;
   readonly watchProgress: GatewayTraffic['watchProgress'];
   readonly settings: Pick<Settings, 'SVC_AUTH_ENABLED' | 'SVC_CHAT_URL' | 'SVC_HARDWARE_FILE' | 'SVC_PUBLIC_URL' | 'SVC_RESYNC'>;

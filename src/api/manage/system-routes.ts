@@ -95,6 +95,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       runtime: manage.runtime,
       auth_enabled: settings.SVC_AUTH_ENABLED,
       uptime_seconds: uptimeSeconds(deps),
+      limits: deps.limits(),
       hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
       slots: viewStatus(board.current(), traffic),
     })),

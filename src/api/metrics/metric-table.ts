@@ -34,6 +34,11 @@ const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 export const METRICS = {
   svc_build_info: gauge(['version', 'runtime'], '1', 'Version and runtime; always 1'),
   svc_leads: gauge([], '1', '1 where this replica reconciles, 0 where another one does'),
+  svc_limits_shared: gauge(
+    [],
+    '1',
+    'With `SVC_LIMITS_URL`: 1 while this gateway counts callers together with the others, 0 while it does not',
+  ),
 
   svc_slot_state: seenByAll(gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others')),
   svc_slot_condition: seenByAll(

@@ -20,6 +20,8 @@ interface MetricsDeps extends SlotSources {
   /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
   readonly cluster?: ClusterSources | undefined;
+  /** Undefined without `SVC_LIMITS_URL`. */
+  readonly limitsAreShared?: (() => boolean) | undefined;
   readonly breather?: () => Breather;
 }
 
@@ -49,9 +51,12 @@ export function createMetrics(deps: MetricsDeps) {
   };
 }
 
-function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board }: MetricsDeps): void {
+function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board, limitsAreShared }: MetricsDeps): void {
   gauge('svc_build_info', (add) => add({ version, runtime }, 1));
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
+  gauge('svc_limits_shared', (add) => {
+    if (limitsAreShared !== undefined) add({}, limitsAreShared() ? 1 : 0);
+  });
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }
 

@@ -40,7 +40,7 @@ export const ANSWERS = {
   requests: RequestEntries,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
-  status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
+  status: z.object({ version: z.string(), slots: z.array(SlotLine), limits: z.unknown().optional() }),
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
   usage: UsageReport.pick({ problem: true, usage: true }),

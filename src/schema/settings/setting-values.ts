@@ -1,5 +1,6 @@
 /** The kinds of values that settings have, as texts of the environment are parsed to them. */
 import { z } from 'zod';
+import type { SpecProblem } from '../slot/spec-problem.ts';
 import { PUBLIC_KEY } from '../words/name-rules.ts';
 import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
@@ -54,6 +55,15 @@ export const ProgressInterval = z
 /** Longer and larger ones are mistakes in the unit. */
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
+const COUNT_SERVER =
+  /^(?:redis|valkey)s?:\/\/(?:(?:[^/?#@%]|%[0-9a-fA-F]{2})*@)?(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?(?:\/[0-9]{0,3})?$/;
+/** No pattern, because its message would repeat the URL, which may contain a password. */
+export const CountServerUrl = z
+  .string()
+  .refine(
+    (text) => COUNT_SERVER.test(text) && URL.canParse(text),
+    'Use a URL such as "redis://valkey.example.com:6379", with "rediss:" for TLS, and nothing after the number of the database',
+  );
 export const PublicKey = z.string().regex(PUBLIC_KEY, 'Use the line between BEGIN and END of a PEM file with an ed25519 public key');
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
@@ -130,4 +140,17 @@ export const LicenseNames = ListOf(
 function serialiseOrigin(text: string): string {
   const { origin } = new URL(text);
   return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
+}
+
+/** What users of other tools write, and what to write here. */
+const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
+  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
+  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
+  k8s: 'Use "kube" for a cluster, not "k8s"',
+};
+
+export function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
+  const value = env['SVC_RUNTIME'] ?? '';
+  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
+  return advice === undefined ? problem : { ...problem, message: advice };
 }

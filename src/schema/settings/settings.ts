@@ -4,6 +4,7 @@ import { nearestWord } from '../words/nearest-word.ts';
 import {
   AbsolutePath,
   Count,
+  CountServerUrl,
   DurationMs,
   Flag,
   GpuResources,
@@ -23,8 +24,9 @@ import {
   SizeBytes,
   TimeZone,
   WorkerCount,
+  withAdvice,
 } from './setting-values.ts';
-import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
+import { checkDocument, formatProblem } from '../slot/spec-problem.ts';
 
 const OffOn = z.enum(['off', 'on']);
 
@@ -147,6 +149,12 @@ export const SettingsSchema = z.strictObject({
     .describe('Open sessions of `/v1/realtime`. Further ones fail with 503 `server.overloaded`; with 0, all do'),
   SVC_REALTIME_IDLE: DurationMs.prefault('5m').describe('How long a session of `/v1/realtime` may send nothing; then it is closed'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_LIMITS_URL: CountServerUrl.optional().describe(
+    'Valkey or Redis with which several gateways share the counts of callers with limits, such as `redis://valkey:6379`; `rediss:` for TLS (`docs/limits.md`). Default: each gateway counts for itself, and enforces its part of each limit',
+  ),
+  SVC_LIMITS_PASSWORD_FILE: AbsolutePath.optional().describe(
+    'File whose first line is the password of this server, in place of one in the URL; it is read again for each connection',
+  ),
   SVC_MDNS: Flag.prefault('0').describe(
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
@@ -277,21 +285,10 @@ function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath, ...liste
   const { SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: management } = listens;
   const samePort = management !== undefined && management.port !== 0 && management.port === (models?.port ?? DEFAULT_PORT);
   if (samePort) return [`"SVC_MANAGEMENT_LISTEN" and "SVC_LISTEN" have the same port ${management.port}: use two ports, or leave it out`];
+  if (listens.SVC_LIMITS_PASSWORD_FILE !== undefined && listens.SVC_LIMITS_URL === undefined)
+    return ['"SVC_LIMITS_PASSWORD_FILE" has no effect without "SVC_LIMITS_URL": set both, or leave it out'];
   if (workers === 1 || fastPath) return [];
   return [`Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}"`];
-}
-
-/** What users of other tools write, and what to write here. */
-const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
-  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
-  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
-  k8s: 'Use "kube" for a cluster, not "k8s"',
-};
-
-function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
-  const value = env['SVC_RUNTIME'] ?? '';
-  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
-  return advice === undefined ? problem : { ...problem, message: advice };
 }
 
 function describeUnknown(key: string): string {

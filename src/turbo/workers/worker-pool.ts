@@ -1,7 +1,6 @@
 /** Processes that forward requests on the controller's port (docs/speed.md). One that dies loses only connections. */
 import type { Socket } from 'node:net';
-import { createLender } from './lent-limits.ts';
-import type { LocalAccounts } from '../../gateway/traffic/admit-caller.ts';
+import type { Lender } from './lent-limits.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
@@ -16,7 +15,7 @@ import { WorkerProcess } from './worker-process.ts';
 export interface WorkerPoolDeps {
   readonly count: number;
   readonly local: GatewayTraffic;
-  readonly limitAccounts: Pick<LocalAccounts, 'account'>;
+  readonly lender: Lender;
   readonly board: Board;
   readonly now: () => number;
   readonly log: Log;
@@ -60,8 +59,7 @@ interface Member {
 
 export type WorkerPool = ReturnType<typeof createWorkerPool>;
 
-export function createWorkerPool({ count, local, board, now, log, metrics, limitAccounts }: WorkerPoolDeps) {
-  const lender = createLender(limitAccounts, count + 1, now);
+export function createWorkerPool({ count, local, board, now, log, metrics, lender }: WorkerPoolDeps) {
   const members = new Map<number, Member>();
   const waiting = new Set<() => void>();
   let listeners: WorkerPoolListeners | undefined;

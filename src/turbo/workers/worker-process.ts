@@ -14,7 +14,7 @@ interface WorkerProcessDeps {
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
-  readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer;
+  readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer | Promise<LimitAnswer>;
   readonly onLimitReport: (report: LimitReport) => void;
   readonly onGone: () => void;
   readonly log: Pick<Log, 'warn' | 'error'>;
@@ -97,7 +97,7 @@ export class WorkerProcess {
       case 'fault':
         return onFault(message);
       case 'limits':
-        return this.send({ kind: 'limits', answer: onLimitAsk(message.ask) });
+        return this.#answerLimits(onLimitAsk(message.ask));
       case 'used':
         return onLimitReport(message.report);
       case 'ended':
@@ -105,6 +105,13 @@ export class WorkerProcess {
       default:
         message satisfies never;
     }
+  }
+
+  #answerLimits(asked: LimitAnswer | Promise<LimitAnswer>): void {
+    if (!(asked instanceof Promise)) return this.send({ kind: 'limits', answer: asked });
+    const child = this.#child;
+    // Another process has not asked.
+    void asked.then((answer) => child === this.#child && this.send({ kind: 'limits', answer }));
   }
 
   #end(how: string, livedMs: number): void {

@@ -53,7 +53,6 @@ export interface World {
   readonly traffic: Map<string, SlotTraffic>;
   /** Number of requests that wait for slot "primary" in the gateway. */
   parked(): number;
-  /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
   readonly changes: ChangeRecord;
@@ -65,6 +64,7 @@ export interface World {
   hardware: HostFacts;
   /** Set it to be in a cluster. */
   cluster: ClusterListing | undefined;
+  limits: ReturnType<ManageDeps['limits']>;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
@@ -73,8 +73,7 @@ export interface World {
 
 export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Duration of a load; `Infinity`: it never becomes ready. */
-  readonly loadMs?: number;
+  readonly loadMs?: number; // `Infinity`: a load never ends.
   readonly heartbeatMs?: number;
   readonly keptEntries?: number;
   /** Adds the OpenAI routes, with the gateway behind them. */
@@ -149,6 +148,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     usage,
     changes,
     images: IN_MEMORY_IMAGES,
+    limits: () => world.limits,
     manage: {
       version: '1.2.3',
       runtime: options.runtime ?? 'in-memory',
@@ -281,6 +281,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     profiles: undefined,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     cluster: undefined,
+    limits: { shared: false, gateways: 1, problem: null },
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

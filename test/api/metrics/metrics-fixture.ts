@@ -42,7 +42,7 @@ export const CLUSTER: ClusterSources = {
   leaderTransitions: () => 7,
 };
 
-export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
+export function start(state: SlotState = 'ready', cluster?: ClusterSources, limitsAreShared?: () => boolean) {
   const board = createBoard();
   const metrics = createMetrics({
     version: '1',
@@ -51,6 +51,7 @@ export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
     leads: () => true,
     traffic: () => ({ inFlight: 3, parked: 4, progress: { done: 5, total: 20 } }),
     cluster,
+    limitsAreShared,
   });
   board.publish(boardWith(state));
   return { board, metrics };

@@ -17,6 +17,7 @@ import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
+import { createLender } from '../../../src/turbo/workers/lent-limits.ts';
 import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -77,10 +78,9 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
   const local = createTraffic({ board, now, settings: limits });
   const limitAccounts = createLocalAccounts(now);
+  const lender = createLender({ accounts: limitAccounts, processes, now });
   const workers =
-    processes > 1
-      ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS, limitAccounts })
-      : undefined;
+    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS, lender }) : undefined;
   const traffic = workers?.traffic ?? local;
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];

@@ -65,3 +65,30 @@ test('the number of processes is from 1 to 64, or that of the cores, and needs t
     `Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}"`;
   expect([workers('1', '0'), workers('2', '0'), workers('auto', '0')]).toEqual([1, conflict('2'), conflict('auto')]);
 });
+
+test('the server of limits is a URL of Valkey or Redis, which no message repeats', () => {
+  const parse = (SVC_LIMITS_URL: string, more: object = {}): string => {
+    const parsed = parseSettings({ SVC_LIMITS_URL, ...more });
+    return parsed.ok ? 'ok' : parsed.problems.join('; ');
+  };
+  const right = ['redis://valkey', 'rediss://a.example:6380/2', 'valkey://anna:p%40ss@10.0.0.1', 'valkeys://:secret@[::1]:6379/'];
+  expect(right.map((url) => parse(url))).toEqual(right.map(() => 'ok'));
+  for (const wrong of [
+    '',
+    'valkey:6379',
+    'http://:secret@valkey',
+    'redis://:secret@valkey:99999',
+    'redis://:secret@valkey/db',
+    'redis://:secret@valkey/0?x=1',
+    'redis://:se%ret@valkey',
+    'redis://:se@ret@valkey',
+    'redis://:secret@one,two',
+  ]) {
+    const problem = parse(wrong);
+    expect(problem).toContain('SVC_LIMITS_URL: Use a URL such as "redis://valkey.example.com:6379"');
+    expect(problem).not.toMatch(/secret|se%ret|se@ret/);
+  }
+  expect(parse('redis://valkey', { SVC_LIMITS_PASSWORD_FILE: '/etc/svc/password' })).toBe('ok');
+  const alone = parseSettings({ SVC_LIMITS_PASSWORD_FILE: '/etc/svc/password' });
+  expect(alone).toMatchObject({ problems: [expect.stringContaining('has no effect without "SVC_LIMITS_URL"')] });
+});
