@@ -11,6 +11,7 @@ import type { ManageDeps } from './manage/manage-deps.ts';
 import { createRecordRoutes } from './manage/record-routes.ts';
 import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
+import { createRevisionRoutes } from './manage/revision-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { createUsageRoute } from './manage/usage-routes.ts';
@@ -24,6 +25,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createSystemRoutes(deps),
     ...createSlotRoutes(deps),
     ...createSlotInsightRoutes(deps),
+    ...createRevisionRoutes(deps),
     ...createChangeRoutes(deps),
     ...createProfileRoutes(deps),
     ...createEventRoutes(deps),

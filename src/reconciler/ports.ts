@@ -5,6 +5,7 @@ import type { HostFacts } from '../schema/status/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Remote } from '../schema/slot/remote-document.ts';
+import type { PausedText } from '../schema/slot/rollout.ts';
 import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
@@ -34,6 +35,8 @@ export interface DesiredSlot {
   readonly generation: number;
   /** What is wrong with the present text; if anything is, `spec` is the last good one. */
   readonly problems: readonly SpecProblem[];
+  /** Set while rollouts are paused: the newest valid text. `spec` is what was in force before. */
+  readonly paused?: Pick<PausedText, 'spec' | 'waits'> | undefined;
 }
 
 export interface DesiredState {

@@ -180,7 +180,8 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     runtime: world.runtime.traits.kind,
     startedAt,
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
-    profiles: world.profiles && audit.profiles(world.profiles),
+    profiles: world.profiles && audit.profiles(world.profiles, world.editor),
+    revisions: world.revisions,
     preview: async (overlay, asked) => loop.preview(overlay, asked),
     ask: traffic.parking.ask,
     events: controller.events,
@@ -238,7 +239,13 @@ function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'c
   const { loop, clock } = parts.controller;
   const isCluster = parts.world.runtime.traits.network === 'pods';
   const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
-  const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
+  const audit = createAuditTrail({
+    log,
+    note: loop.note,
+    keep: changes.add,
+    wallNow: clock.wallNow,
+    attribute: parts.world.revisions?.attribute,
+  });
   const requests = createRequestRecord(clock.wallNow);
   const usage = openUsage(options, parts);
   return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };

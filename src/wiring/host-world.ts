@@ -16,6 +16,7 @@ import { kindFacts } from '../schema/slot/provider-kinds.ts';
 import { withRemotes } from '../remote/remote-runtime.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createProfileStore } from '../host/slots/profile-directory.ts';
+import { createRevisionFiles, type RevisionFiles } from '../host/slots/revision-files.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs, type OwnProgram, type ServiceOptions, type World } from './world.ts';
@@ -34,8 +35,10 @@ export async function createHostWorld(
   if (!hardware.ok) return hardware;
   const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
   const records = createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log);
+  const revisions = openRevisions(options);
   const slots = createTomlDirectory({
     directory,
+    ...(revisions === undefined ? {} : { accepted: revisions.follow }),
     lastGoodDirectory: path.join(settings.SVC_STATE_DIR, 'slots'),
     records,
     quietPeriodMs: settings.SVC_QUIET_PERIOD,
@@ -75,14 +78,21 @@ export async function createHostWorld(
     records,
     editor,
     profiles,
-    sinks: [],
+    ...(revisions === undefined ? {} : { revisions }),
+    sinks: revisions === undefined ? [] : [revisions],
     shareTraffic: (local) => local,
     leadership: { leads: () => true, changes: () => undefined },
     publishedView: (view) => view,
     start: () => undefined,
     resign: async () => undefined,
-    stop: async () => undefined,
+    stop: async () => await revisions?.flush(),
   });
+}
+
+function openRevisions({ settings, log }: ServiceOptions): RevisionFiles | undefined {
+  const { SVC_STATE_DIR, SVC_REVISION_HISTORY: most } = settings;
+  if (most === 0) return undefined;
+  return createRevisionFiles({ directory: path.join(SVC_STATE_DIR, 'revisions'), most, log, wallNow: Date.now });
 }
 
 function promptStoreOf({ settings, providers, log }: ServiceOptions): { readonly prompts?: PromptStore } {

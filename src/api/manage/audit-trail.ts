@@ -9,7 +9,8 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ProfileStore } from '../../schema/slot/profile-store.ts';
-import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import type { RevisionStore } from '../../schema/slot/revision-store.ts';
+import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
 import type { Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
@@ -35,17 +36,21 @@ export interface AuditDeps {
   readonly keep: (change: Change) => void;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
+  /** Default: no revisions are kept. */
+  readonly attribute?: RevisionStore['attribute'] | undefined;
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 
-export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
+export function createAuditTrail({ log, note, keep, wallNow, attribute }: AuditDeps) {
   const requests = new AsyncLocalStorage<AuditedRequest>();
   const actAs: ActAs = (request, work) => requests.run(request, work);
+
+  const author = (): string => requests.getStore()?.caller?.identity ?? 'anyone';
 
   /** `did` continues a sentence that begins with who it was. */
   function record(did: string, facts: Facts): void {
     const request = requests.getStore();
-    const who = request?.caller?.identity ?? 'anyone';
+    const who = author();
     const message = `"${who}" ${did}`;
     const requestId = request?.id ?? '';
     const { key: caller = null, scope = null } = request?.caller ?? {};
@@ -58,7 +63,8 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
 
   return {
     actAs,
-    slots: (editor: SlotEditor): SlotEditor => auditEditor(editor, record),
+    slots: (editor: SlotEditor): SlotEditor =>
+      auditEditor(editor, record, ({ name, resourceVersion }, undoOf) => attribute?.(name, resourceVersion, { who: author(), undoOf })),
     tokens: (manager: TokenManager): TokenManager => ({
       ...manager,
       async create(wanted) {
@@ -117,14 +123,18 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
         return removed;
       },
     }),
-    profiles: (store: ProfileStore): ProfileStore => auditProfiles(store, record),
+    profiles: (store: ProfileStore, editor: Pick<SlotEditor, 'read'>): ProfileStore =>
+      auditProfiles(store, record, async (name) => {
+        const stored = await editor.read(name);
+        if (stored !== undefined) attribute?.(name, stored.resourceVersion, { who: author() });
+      }),
   };
 }
 
 type RecordChange = (did: string, facts: Facts) => void;
 
 /** A switch is recorded for each slot that it changes. */
-function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore {
+function auditProfiles(store: ProfileStore, record: RecordChange, attribute: (slot: SlotName) => Promise<void>): ProfileStore {
   return {
     ...store,
     async save(name, options) {
@@ -144,22 +154,25 @@ function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore 
         if (change === 'unchanged') continue;
         const changes = listChanges(before, after);
         record(`${change} the slot "${slot}" with the profile "${name}": ${changesText(changes)}`, { slot, profile: name, changes });
+        await attribute(slot);
       }
       return applied;
     },
   };
 }
 
-function auditEditor(editor: SlotEditor, record: RecordChange): SlotEditor {
+function auditEditor(editor: SlotEditor, record: RecordChange, attribute: (slot: StoredSlot, undoOf?: number) => void): SlotEditor {
   const audited = async (name: SlotName, edits: EditOptions, edit: () => Promise<EditResult>, isRemoval = false): Promise<EditResult> => {
     if (edits.dryRun === true) return await edit();
     const before = (await editor.read(name))?.document;
     const result = await edit();
     if (result.kind !== 'done') return result;
+    if (!isRemoval) attribute(result.slot, edits.undoOf);
     const changes = listChanges(before, isRemoval ? undefined : result.slot.document);
     const verb = isRemoval ? 'deleted' : result.created ? 'created' : 'edited';
+    const undo = edits.undoOf === undefined ? '' : ` (undo to revision ${edits.undoOf})`;
     const what = isRemoval || changes.length === 0 ? '' : `: ${changesText(changes)}`;
-    if (changes.length > 0 || verb !== 'edited') record(`${verb} the slot "${name}"${what}`, { slot: name, changes });
+    if (changes.length > 0 || verb !== 'edited') record(`${verb} the slot "${name}"${undo}${what}`, { slot: name, changes });
     return result;
   };
   return {

@@ -8,7 +8,16 @@ import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Changes, Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import {
+  Changes,
+  Cluster,
+  ProfileDetail,
+  Profiles,
+  RequestEntries,
+  RevisionList,
+  SwitchedProfile,
+  Undone,
+} from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -38,11 +47,13 @@ export const ANSWERS = {
   pullStarted: api.PullRequested.pick({ accepted: true }).partial(),
   pulls: z.object({ pulls: z.array(api.Pulls.shape.pulls.element.partial({ failed: true, message: true })) }),
   requests: RequestEntries,
+  revisions: RevisionList,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
   status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
+  undone: Undone,
   usage: UsageReport.pick({ problem: true, usage: true }),
 };
 

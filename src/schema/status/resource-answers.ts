@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Plan, Problem } from './answers.ts';
 import { ProfileName, SlotName } from '../words/names.ts';
 import { POD_PHASES } from './cluster-listing.ts';
+import { REVISION_OUTCOMES } from '../slot/revision-store.ts';
 
 const SwitchedSlot = z.object({
   name: SlotName,
@@ -93,6 +94,35 @@ export const Change = z.object({
 export type Change = Readonly<z.output<typeof Change>>;
 
 export const Changes = z.object({ changes: z.array(Change).describe('The newest first') });
+
+const RevisionEntry = z.object({
+  revision: z.int().min(1).describe('The generation of the slot that it was in force as'),
+  at: z.iso.datetime().nullable().describe('Since when it was in force'),
+  who: z.string().describe('As in "/api/audit"; "file" if the text was not edited through the API'),
+  undo_of: Count.nullable().describe('The revision that an undo wrote again; null for other edits'),
+  outcome: z
+    .enum(REVISION_OUTCOMES)
+    .describe(
+      '"pending": not in force yet; "served": it answered; "at_rest": in force without a server; "never_ready": replaced before; "rolled_back": an undo replaced it',
+    ),
+  present: z.boolean().describe('It is the newest one'),
+  message: z.string().nullable().describe('What it changed; null if the revision before it is not kept'),
+  spec: z.record(z.string(), z.unknown()),
+});
+
+export const RevisionList = z.object({
+  name: SlotName,
+  kept: z.boolean().describe('Whether revisions are kept here: "SVC_REVISION_HISTORY"'),
+  revisions: z.array(RevisionEntry).describe('The newest first'),
+});
+
+export const Undone = z.object({
+  name: SlotName,
+  dry_run: z.boolean(),
+  result: z.enum(['undone', 'unchanged']).describe('"unchanged": the slot says the same as the revision already'),
+  revision: z.int().min(1).describe('The revision whose spec the slot has now'),
+  message: z.string().describe('What the undo changed'),
+});
 
 const Pod = z.object({
   name: z.string(),

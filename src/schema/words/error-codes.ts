@@ -47,11 +47,13 @@ export const ERROR_CODES = {
   'image.not_found': error(404, 'The image does not exist, or the cache no longer has it'),
   'voice.not_found': error(404, 'No voice is stored under this name'),
   'profile.not_found': error(404, 'There is no profile of this name; the message lists the known names'),
+  'revision.not_found': error(404, 'The slot has no such revision, or none to return to; the message lists those that are kept'),
   'token.not_found': error(404, 'The token does not exist'),
   'model.in_use': permanent(409, 'A slot uses the model, so it cannot be removed; the message names the slot'),
   'route.method': error(405, 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'The request did not arrive completely in time'),
   'slot.conflict': permanent(409, 'The slot has changed since the version in `If-Match`; read it again'),
+  'rollout.paused': permanent(409, 'Rollouts of the slot are paused: resume them first with `svcctl rollout resume`'),
   'profile.conflict': permanent(
     409,
     'The profile or a slot has changed since the version in `If-Match`, or a profile of this name exists already',

@@ -84,25 +84,28 @@ describe('the audit trail', () => {
   test('has the profile that was saved, what a switch to it changed in each slot, and no line for a slot that is alike', async () => {
     const [img, stt] = [SlotName.parse('img'), SlotName.parse('stt')];
     const document = { model: { default: 'a' } };
-    const store = trail.profiles({
-      list: async () => ({ profiles: [], problems: [] }),
-      read: async () => undefined,
-      save: async () => ({ kind: 'saved', created: true }),
-      remove: async () => 'removed',
-      apply: async (name) => ({
-        kind: 'applied',
-        profile: {
-          name,
-          problems: [],
-          resourceVersion: '1',
-          slots: [
-            { name: PRIMARY, change: 'updated', before: document, after: { model: { default: 'b' }, env: { TOKEN: 'hunter2' } } },
-            { name: img, change: 'disabled', before: document, after: { ...document, enabled: false } },
-            { name: stt, change: 'unchanged', before: document, after: document },
-          ],
-        },
-      }),
-    });
+    const store = trail.profiles(
+      {
+        list: async () => ({ profiles: [], problems: [] }),
+        read: async () => undefined,
+        save: async () => ({ kind: 'saved', created: true }),
+        remove: async () => 'removed',
+        apply: async (name) => ({
+          kind: 'applied',
+          profile: {
+            name,
+            problems: [],
+            resourceVersion: '1',
+            slots: [
+              { name: PRIMARY, change: 'updated', before: document, after: { model: { default: 'b' }, env: { TOKEN: 'hunter2' } } },
+              { name: img, change: 'disabled', before: document, after: { ...document, enabled: false } },
+              { name: stt, change: 'unchanged', before: document, after: document },
+            ],
+          },
+        }),
+      },
+      { read: async (name) => ({ name, document: {}, resourceVersion: `v-${name}` }) },
+    );
     const coding = ProfileName.parse('coding');
     await trail.actAs(REQUEST, async () => {
       await store.save(coding);

@@ -34,6 +34,7 @@ import { SlotName } from '../../../src/schema/words/names.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
 import type { SlotState } from '../../../src/schema/status/slot-status.ts';
+import type { RevisionStore } from '../../../src/schema/slot/revision-store.ts';
 import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
 import { createInMemoryUsage } from './in-memory-usage.ts';
@@ -62,6 +63,8 @@ export interface World {
   voices: VoiceStore | undefined;
   /** Undefined, as in a cluster, until a test opens some. */
   profiles: ProfileStore | undefined;
+  /** Undefined: none are kept. */
+  revisions: RevisionStore | undefined;
   hardware: HostFacts;
   /** Set it to be in a cluster. */
   cluster: ClusterListing | undefined;
@@ -155,6 +158,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       startedAt: Date.now(),
       get profiles() {
         return world.profiles;
+      },
+      get revisions() {
+        return world.revisions;
       },
       editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
       async preview(overlay) {
@@ -279,6 +285,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     pulls: [],
     voices,
     profiles: undefined,
+    revisions: undefined,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     cluster: undefined,
     save(name, text) {
