@@ -28,6 +28,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   swap: async () => rowsOnly((await import('./swap.ts')).measureSwap()),
   'after-swap': async () => (await import('./after-swap.ts')).measureAfterSwap(),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
+  history: async () => rowsOnly((await import('./history.ts')).measureHistory()),
   'slot-kinds': async () => rowsOnly((await import('./slot-kinds.ts')).measureSlotKinds()),
 };
 

@@ -1,7 +1,7 @@
 /** Shows what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/words/names.ts';
 import { formatProblem } from '../schema/slot/spec-problem.ts';
-import { chooseText } from '../schema/slot/rollout.ts';
+import { chooseText } from '../schema/slot/paused-text.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot/slot-spec.ts';
 import { explain, findFailing, listChanges, type Change, type FailingSlot } from './decide/outcome/explain.ts';
 import type { Observed } from './decide/facts/facts.ts';

@@ -50,7 +50,7 @@ export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps,
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
 }
 
-/** As `kubectl` does, what replaces a workload is refused while rollouts are paused: it would take effect much later. */
+/** As in `kubectl`, what replaces a workload is refused while rollouts are paused: it would take effect much later. */
 export function requireResumed({ name, document }: StoredSlot): void {
   if (valueAt(document, 'rollout', 'paused') !== true) return;
   const message = `Rollouts of slot "${name}" are paused: resume them first with "svcctl rollout resume slot/${name}"`;

@@ -45,14 +45,24 @@ export function createRevisionRoutes(deps: ManageDeps): readonly DocumentedRoute
       summary: 'Writes the spec of an earlier revision into the slot’s document; comments in it stay',
       input: z.object({ params: SlotParams, headers: IfMatch, body: UndoBody }),
       answers: { 200: json('What was done', Undone) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'rollout.paused', 'revision.not_found', 'server.starting'],
+      errors: [
+        'slot.not_found',
+        'slot.conflict',
+        'slot.invalid',
+        'rollout.paused',
+        'rollout.managed',
+        'revision.not_found',
+        'server.starting',
+      ],
       async handler({ params: { name }, headers, body: { to_revision: to, dry_run: dryRun } }) {
         const stored = await findSlot(name);
         requireResumed(stored);
         const before = stored.document;
         if (before === undefined)
           throw new ApiError('slot.invalid', `The text of slot "${name}" cannot be read: correct its syntax in the file first`);
-        const undo = planUndo((await deps.manage.revisions?.list(name)) ?? [], before, to);
+        const kept = (await deps.manage.revisions?.list(name)) ?? [];
+        await requireOwn(deps, name, kept.at(-1));
+        const undo = planUndo(kept, before, to);
         if (undo.kind === 'refused') throw new ApiError('revision.not_found', undo.message, { param: 'to_revision' });
         const { number } = undo.revision;
         const done = { name, dry_run: dryRun, revision: number };
@@ -69,6 +79,15 @@ export function createRevisionRoutes(deps: ManageDeps): readonly DocumentedRoute
       },
     }),
   ];
+}
+
+/** A controller of GitOps would write the text of its repository again. */
+async function requireOwn({ manage }: ManageDeps, name: SlotName, present: Revision | undefined): Promise<void> {
+  const manager = await manage.revisions?.managerOf?.(name);
+  if (manager === undefined) return;
+  const before = present === undefined ? '' : ` --before=${new Date(present.at).toISOString()}`;
+  const how = `revert the commit in its repository: "git log -3${before}" lists it, "git revert COMMIT" and a push undo it`;
+  throw new ApiError('rollout.managed', `"${manager}" declares slot "${name}" and would write its text again; ${how}`);
 }
 
 function viewRevision(revision: Revision, index: number, all: readonly Revision[]) {

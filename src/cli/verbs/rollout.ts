@@ -1,6 +1,6 @@
-/** `svcctl rollout`: the history of a slot, undo, pause and resume, as `kubectl rollout` has them. */
+/** The history of a slot, undo, pause and resume, as `kubectl rollout` has them. */
 import { formatToml } from '../../files/toml/decide/toml-text.ts';
-import { pausePatch } from '../../schema/slot/rollout.ts';
+import { pausePatch } from '../../schema/slot/paused-text.ts';
 import { tableAt, valueAt } from '../../schema/pod/kube-fields.ts';
 import type { Answer } from '../connect/api-answers.ts';
 import { slotPath, type Client } from '../connect/client.ts';

@@ -9,9 +9,9 @@ import { betterOutcome, findSurplus, outcomeOf, settleOutcomes } from '../../sch
 import { REVISION_OUTCOMES, UNKNOWN_AUTHOR, type Author, type Revision, type RevisionStore } from '../../schema/slot/revision-store.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { messageOf } from '../../platform/error-text.ts';
+import { isAbsent, messageOf } from '../../platform/error-text.ts';
 import type { SourceLog } from '../../platform/log.ts';
-import { LARGE_TEXT_BYTES, readIfSuitable, SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
+import { LARGE_TEXT_BYTES, readRegularFile, SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
 import { createWriteLog, listDirectory, makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import type { AcceptedSlot, AcceptedSlots } from './decide/parse-slot-text.ts';
 import { versionOf } from './toml-editor.ts';
@@ -69,36 +69,17 @@ export function createRevisionFiles({ directory, most, log, wallNow, disk = SYST
   /** Authors of texts that no pass has read yet. */
   const authors = new Map<SlotName, { readonly resourceVersion: string; readonly author: Author }>();
   const waiting = new Map<SlotName, Backlog>();
-  const named = new Set<string>();
   const writes = createWriteLog(log);
   let working: Promise<void> | undefined;
   let sweeping: Promise<void> | undefined;
 
-  const fileOf = (slot: SlotName, number: number): string => join(directory, slot, `${number}.json`);
+  const { fileOf, numbersOf, read } = createReader({ directory, log, disk });
 
   function keep(slot: SlotName, revision: Revision): void {
     const backlog = waiting.get(slot) ?? { isCleared: false, revisions: new Map<number, Revision>() };
     backlog.revisions.set(revision.number, revision);
     waiting.set(slot, backlog);
   }
-
-  async function read(slot: SlotName, number: number): Promise<Revision | undefined> {
-    const file = fileOf(slot, number);
-    try {
-      const text = await readIfSuitable(file, { mostBytes: LARGE_TEXT_BYTES, disk });
-      if (text === '') return undefined;
-      const { format: _format, ...revision } = StoredRevision.parse(JSON.parse(text));
-      return revision;
-    } catch (error) {
-      if (!named.has(file))
-        log.warn({ slot, file, error: messageOf(error) }, `"${file}" is damaged or of a later version, and is left out`);
-      named.add(file);
-      return undefined;
-    }
-  }
-
-  const numbersOf = async (slot: SlotName): Promise<readonly number[]> =>
-    (await listDirectory(join(directory, slot), disk)).flatMap((file) => Number(/^([1-9][0-9]*)\.json$/.exec(file)?.[1] ?? []));
 
   /** What an earlier run knew of the same revision. */
   async function recall(slot: SlotName, found: Newest): Promise<void> {
@@ -235,4 +216,30 @@ export function createRevisionFiles({ directory, most, log, wallNow, disk = SYST
       while (working !== undefined) await working;
     },
   } satisfies RevisionStore & StatusSink & { readonly follow: unknown; readonly flush: unknown };
+}
+
+function createReader({ directory, log, disk }: Pick<RevisionFilesOptions, 'directory' | 'log'> & { readonly disk: Disk }) {
+  /** Each bad file is named once. */
+  const named = new Set<string>();
+  const fileOf = (slot: SlotName, number: number): string => join(directory, slot, `${number}.json`);
+
+  async function read(slot: SlotName, number: number): Promise<Revision | undefined> {
+    const file = fileOf(slot, number);
+    try {
+      const text = await readRegularFile(file, { mostBytes: LARGE_TEXT_BYTES, disk });
+      const { format: _format, ...revision } = StoredRevision.parse(JSON.parse(text));
+      return revision;
+    } catch (error) {
+      if (isAbsent(error)) return undefined;
+      if (!named.has(file))
+        log.warn({ slot, file, error: messageOf(error) }, `"${file}" is damaged or of a later version, and is left out`);
+      named.add(file);
+      return undefined;
+    }
+  }
+
+  const numbersOf = async (slot: SlotName): Promise<readonly number[]> =>
+    (await listDirectory(join(directory, slot), disk)).flatMap((file) => Number(/^([1-9][0-9]*)\.json$/.exec(file)?.[1] ?? []));
+
+  return { fileOf, numbersOf, read };
 }

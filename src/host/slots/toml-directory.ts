@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { Clock, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { chooseText } from '../../schema/slot/rollout.ts';
+import { chooseText } from '../../schema/slot/paused-text.ts';
 import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { acceptSlots, parseSlotText, type AcceptedSlots, type AcceptedSlot, type ParsedSlotText } from './decide/parse-slot-text.ts';

@@ -96,16 +96,14 @@ export const SettingsSchema = z.strictObject({
   SVC_STOP_DELAY: DurationMs.prefault('0s').describe('How long a stopping service still accepts requests, until load balancers notice'),
   SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then, how long requests in flight may take to finish. A second signal ends them'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
-  SVC_REVISION_HISTORY: Count(0, 1000).prefault('20').describe('Revisions of a slot that are kept for `svcctl rollout`; `0`: none'),
+  SVC_REVISION_HISTORY: Count(0, 1000).prefault('20').describe('Revisions of a slot that are kept, for `svcctl rollout undo`; `0`: none'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
   SVC_TIME_ZONE: TimeZone.optional().describe(
     'Time zone of `lifecycle.warm` and of what `lifecycle.prewarm` learns, such as `Europe/Berlin`. Default: that of the host, which is UTC in a cluster',
   ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
-    'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',
-  ),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
   SVC_PROMPT_CACHE_LIMIT: SizeBytes.prefault('4Gi').describe(
     'Disk space for the prompts that servers have computed and that outlive them, of all slots together. `0`: none are kept',
   ),

@@ -30,6 +30,8 @@ export interface RevisionStore {
   list(slot: SlotName): Promise<readonly Revision[]>;
   /** Says who wrote the text with this resource version, before or after a pass has read it. */
   attribute(slot: SlotName, resourceVersion: string, author: Author): void;
+  /** Another program that declares the slot and would undo an undo. Default: there is none. */
+  managerOf?(slot: SlotName): Promise<string | undefined>;
 }
 
 /** Who edited a text that did not come through the API. */

@@ -1,4 +1,4 @@
-/** How many requests a slot takes, and how many pods of a cluster serve them. */
+/** How many requests a slot takes, how many pods of a cluster serve them, and how its edits take effect. */
 import { z } from 'zod';
 import { parseDurationMs } from '../words/quantities.ts';
 import { durationWithin } from '../words/quantity-schemas.ts';
@@ -24,6 +24,15 @@ export const Limits = z.strictObject({
     z.int().min(1).max(100_000),
   ),
   maxQueue: optional('Requests that may wait for the slot. Default: "SVC_PARK_LIMIT"', z.int().min(0).max(100_000)),
+});
+
+export const Rollout = z.strictObject({
+  paused: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether edits of the slot wait: what is in force stays so and is repaired, until this is false again. Set by "svcctl rollout pause" and "resume"',
+    ),
 });
 
 export function resolveAutoscale({ min, max, target, window }: z.output<typeof Autoscale>) {

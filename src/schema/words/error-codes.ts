@@ -53,6 +53,10 @@ export const ERROR_CODES = {
   'route.method': error(405, 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'The request did not arrive completely in time'),
   'slot.conflict': permanent(409, 'The slot has changed since the version in `If-Match`; read it again'),
+  'rollout.managed': permanent(
+    409,
+    'Another program, such as Argo CD or Flux, declares the slot: revert the commit in its repository instead',
+  ),
   'rollout.paused': permanent(409, 'Rollouts of the slot are paused: resume them first with `svcctl rollout resume`'),
   'profile.conflict': permanent(
     409,

@@ -127,15 +127,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       if (state === 'warming') next = Math.min(next, facts.readyAt - now);
       const old = before.slots.get(name)?.status.state ?? 'offline';
       if (old !== state) {
-        feed.add({
-          at: now,
-          slot: name,
-          kind: 'state',
-          message: `From "${old}" to "${state}"`,
-          cause: 'loads the model',
-          from: old,
-          to: state,
-        });
+        const message = `From "${old}" to "${state}"`;
+        feed.add({ at: now, slot: name, kind: 'state', message, cause: 'loads the model', from: old, to: state });
       }
       entries.set(name, boardSlot(name, read.spec, state, facts.generation));
     }

@@ -20,31 +20,15 @@ import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
 import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
 import { PROFILE_CALLS, prepareProfiles } from './profile-calls.ts';
+import { createSlotCalls, revisionCalls, SPEC, STALE, type Call } from './slot-calls.ts';
 import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
 
-interface Call {
-  /** "GET /api/slots/{name}", as in the document. */
-  readonly operation: string;
-  /** The status, or the code of the error. */
-  readonly expect: number | string;
-  /** Default: the path of the operation, with "primary" as the name of the slot. */
-  readonly path?: string;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Brings the world into the state that the call needs. */
-  readonly prepare?: () => void | Promise<void>;
-  /** The body ends only with the connection; its beginning is enough. */
-  readonly endless?: boolean;
-}
-
 const PRIMARY = SlotName.parse('primary');
 const TEXT = '[model]\ndefault = "a"\n';
-const SPEC = { spec: { model: { default: 'b' } } };
-const STALE = { 'if-match': '"other"' };
 const DENIALS = ['auth.required', 'auth.invalid', 'auth.expired', 'auth.busy'] as const;
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
 /** Codes of limits, of images and of remotes, which `http-server.test.ts`, `memory.test.ts`, `test/providers/image` and `test/e2e/remote-slots` produce; their answers are written by the same function. And the change to a WebSocket. */
@@ -96,6 +80,7 @@ async function reset(): Promise<void> {
   decide = () => ({ ok: true });
   world.slots.broken = undefined;
   world.profiles = profiles.store;
+  world.revisions = undefined;
   world.lastPassAgeMs = 0;
   world.slots.texts.clear();
   world.save(PRIMARY, TEXT);
@@ -122,17 +107,7 @@ async function storeVoice(stored: boolean): Promise<void> {
 
 const beforeFirstPass = () => world.board.publish({ ...world.board.current(), version: 0 });
 
-const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]): readonly Call[] => {
-  const missing: Call = {
-    operation,
-    expect: 'slot.not_found',
-    path: operation.split(' ')[1]?.replace('{name}', 'none') ?? '',
-    ...(operation.startsWith('GET') || operation.startsWith('DELETE') ? {} : { body: operation.startsWith('POST') ? {} : SPEC }),
-    ...(operation.startsWith('PUT') ? { headers: STALE } : {}),
-  };
-  const early: readonly Call[] = operation.startsWith('PUT') ? [] : [{ ...missing, expect: 'server.starting', prepare: beforeFirstPass }];
-  return [...errors.map((error) => ({ operation, ...error })), missing, ...early];
-};
+const slot = createSlotCalls(beforeFirstPass);
 
 const MANAGE_CALLS: readonly Call[] = [
   ...IMAGE_CALLS,
@@ -167,6 +142,7 @@ const MANAGE_CALLS: readonly Call[] = [
   ...slot('GET /api/slots/{name}/logs', { expect: 200 }, { expect: 200, prepare: () => void world.logs.set('primary', ['one']) }),
   ...slot('GET /api/slots/{name}/timeline', { expect: 200 }),
   ...slot('GET /api/slots/{name}/explain', { expect: 200 }),
+  ...revisionCalls(() => world, slot),
   { operation: 'GET /api/slots/{name}/timeline', expect: 'request.invalid', path: '/api/slots/primary/timeline?limit=x' },
   { operation: 'GET /api/events', expect: 200, path: '/api/events?last_event_id=0', endless: true },
   { operation: 'GET /api/events', expect: 'request.invalid', headers: { 'last-event-id': 'x' } },

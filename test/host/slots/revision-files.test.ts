@@ -1,6 +1,8 @@
 /** The history of slots as files, behind the real source of slots. */
+import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createRevisionFiles, type RevisionFiles } from '../../../src/host/slots/revision-files.ts';
 import { versionOf } from '../../../src/host/slots/toml-editor.ts';
@@ -133,11 +135,51 @@ describe('createRevisionFiles()', () => {
     for (const model of ['a', 'b', 'c']) await edit(slotText(model));
     await files.flush();
     await writeFile(join(directory(), 'primary', '1.json'), '{');
-    const [later] = [join(directory(), 'primary', '2.json')];
+    const later = join(directory(), 'primary', '2.json');
     await writeFile(later, (await readFile(later, 'utf8')).replace('"format": 1', '"format": 2'));
     expect(await modelsOf()).toEqual(['c']);
     await modelsOf();
     expect(slots.warnings.toSorted()).toEqual([expect.stringContaining('1.json'), expect.stringContaining('2.json')]);
+  });
+
+  test.each<readonly [string, (path: string) => Promise<unknown>, string]>([
+    ['a named pipe', async (path) => await promisify(execFile)('mkfifo', [path]), 'is a named pipe'],
+    ['a directory', async (path) => await mkdir(path), 'is a directory'],
+    ['a text that is no UTF-8', async (path) => await writeFile(path, Buffer.from([0xff, 0xfe, 0x7b])), 'UTF-16'],
+    ['another value', async (path) => await writeFile(path, '[1]'), 'expected object'],
+  ])('%s in place of a file is left out, and nobody waits for it', async (_, put, why) => {
+    for (const model of ['a', 'b']) await edit(slotText(model));
+    await files.flush();
+    const place = join(directory(), 'primary', '1.json');
+    await rm(place);
+    await put(place);
+    const logged: object[] = [];
+    files = createRevisionFiles({
+      directory: directory(),
+      most: 20,
+      wallNow: () => 0,
+      log: { info: () => undefined, warn: (facts) => void logged.push(facts) },
+    });
+    expect(await modelsOf()).toEqual(['b']);
+    expect(logged).toEqual([expect.objectContaining({ file: place, error: expect.stringContaining(why) })]);
+  });
+
+  test('a named pipe in place of the directory costs the history only', async () => {
+    await promisify(execFile)('mkfifo', [directory()]);
+    expect([await edit(slotText('a')), await edit(slotText('b'))]).toEqual([1, 2]);
+    expect(await modelsOf()).toEqual(['a', 'b']);
+    expect(slots.warnings).toContainEqual(expect.stringContaining('the history of slot "primary"'));
+  });
+
+  test('a state directory that can only be read costs the history only', async () => {
+    const refuse = async () => Promise.reject(Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS' }));
+    disk = { ...SYSTEM_DISK, open: refuse, mkdir: refuse, rm: refuse };
+    files = open();
+    expect([await edit(slotText('a')), await edit(slotText('b'))]).toEqual([1, 2]);
+    expect(await modelsOf()).toEqual(['a', 'b']);
+    expect(slots.warnings.filter((line) => line.includes('the history'))).toEqual([
+      expect.stringContaining('allow the service to write it'),
+    ]);
   });
 
   test('a slot that is declared again inherits nothing, also if it was removed while the service did not run', async () => {

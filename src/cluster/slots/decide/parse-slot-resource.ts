@@ -5,7 +5,7 @@ import type { DesiredSlot } from '../../../reconciler/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { chooseText } from '../../../schema/slot/rollout.ts';
+import { chooseText } from '../../../schema/slot/paused-text.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 export interface ParsedResource {

@@ -4,7 +4,7 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
-import { chooseText, type AcceptedText, type PausedText } from '../../../schema/slot/rollout.ts';
+import { chooseText, type AcceptedText, type PausedText } from '../../../schema/slot/paused-text.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 

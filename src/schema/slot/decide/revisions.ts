@@ -19,16 +19,29 @@ const RANKS: Readonly<Partial<Record<RevisionOutcome, number>>> = { at_rest: 1, 
 export const betterOutcome = (before: RevisionOutcome, after: RevisionOutcome = 'pending'): RevisionOutcome =>
   (RANKS[after] ?? 0) > (RANKS[before] ?? 0) ? after : before;
 
-/** The revisions with what the later ones say of the earlier ones. Oldest first. */
+/** The revisions with what the later ones say of the earlier ones. Oldest first, each text once in a row. */
 export function settleOutcomes(revisions: readonly Revision[]): readonly Revision[] {
-  const sorted = revisions.toSorted((left, right) => left.number - right.number);
-  return sorted.map((revision, index) => {
-    const next = sorted[index + 1];
+  const joined = joinRepeated(revisions.toSorted((left, right) => left.number - right.number));
+  return joined.map((revision, index) => {
+    const next = joined[index + 1];
     if (next === undefined) return revision;
     if (next.undoOf !== undefined) return { ...revision, outcome: 'rolled_back' };
     return revision.outcome === 'pending' ? { ...revision, outcome: 'never_ready' } : revision;
   });
 }
+
+/** Scaling a slot makes no revision, as for Deployments, and neither do a pause and its end. */
+function joinRepeated(sorted: readonly Revision[]): readonly Revision[] {
+  const joined: Revision[] = [];
+  for (const revision of sorted) {
+    const before = joined.at(-1);
+    if (before === undefined || !isSameValue(essenceOf(before), essenceOf(revision))) joined.push(revision);
+    else joined[joined.length - 1] = { ...before, outcome: betterOutcome(before.outcome, revision.outcome) };
+  }
+  return joined;
+}
+
+const essenceOf = ({ document }: Revision): Document => ({ ...document, replicas: undefined, rollout: undefined });
 
 /** The numbers of those that are too many, the oldest ones. */
 export const findSurplus = (numbers: readonly number[], most: number): readonly number[] =>

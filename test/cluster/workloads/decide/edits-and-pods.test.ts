@@ -35,6 +35,7 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   priority: [{ ...BASE, priority: 5 }, 'controller'],
   load: [{ ...BASE, load: 'on-demand' }, 'controller'],
   restartedAt: [{ ...BASE, restartedAt: '2026-01-01T00:00:00Z' }, 'restart'],
+  'rollout.paused': [{ ...BASE, rollout: { paused: true } }, 'controller'],
   'model.default': [{ ...BASE, model: { default: 'b.gguf' } }, 'restart'],
   // The server lists them as its models.
   'model.aliases': [{ ...BASE, model: { default: 'a.gguf', aliases: ['other'] } }, 'restart'],

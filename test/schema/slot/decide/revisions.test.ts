@@ -66,6 +66,22 @@ describe('settleOutcomes()', () => {
   });
 });
 
+test('settleOutcomes() joins revisions that say the same but for the number of replicas and a pause', () => {
+  const document = { model: { default: 'a' } };
+  const settled = settleOutcomes([
+    revision(1, 'a', 'pending'),
+    revision(2, 'a', 'served', { document: { ...document, replicas: 3 } }),
+    revision(3, 'a', 'pending', { document: { ...document, rollout: {} } }),
+    revision(4, 'b', 'pending'),
+    revision(5, 'a', 'pending'),
+  ]);
+  expect(settled.map(({ number, outcome }) => [number, outcome])).toEqual([
+    [1, 'served'],
+    [4, 'never_ready'],
+    [5, 'pending'],
+  ]);
+});
+
 test('findSurplus() finds the oldest ones', () => {
   expect(findSurplus([3, 10, 9, 1], 2)).toEqual([3, 1]);
   expect(findSurplus([3], 2)).toEqual([]);

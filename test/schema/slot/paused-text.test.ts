@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { chooseText, pausePatch, type AcceptedText } from '../../../src/schema/slot/rollout.ts';
+import { chooseText, pausePatch, type AcceptedText } from '../../../src/schema/slot/paused-text.ts';
 import { mergePatch } from '../../../src/schema/slot/slot-editor.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';

@@ -1,16 +1,6 @@
-/** `[rollout]` of a slot: how edits of its text take effect. Pure. */
-import { z } from 'zod';
+/** Which text of a slot is in force while its rollouts are paused, and the edits that pause and resume them. Pure. */
 import { isSameExcept } from '../words/same-value.ts';
 import type { SlotSpec } from './slot-spec.ts';
-
-export const Rollout = z.strictObject({
-  paused: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether edits of the slot wait: what is in force stays so and is repaired, until this is false again. Set by "svcctl rollout pause" and "resume"',
-    ),
-});
 
 type Document = Readonly<Record<string, unknown>>;
 
