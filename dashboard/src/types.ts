@@ -7,6 +7,7 @@ import type {
   Changes as ChangesSchema,
   Cluster as ClusterSchema,
   RequestEntries as RequestEntriesSchema,
+  RevisionList as RevisionListSchema,
 } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
@@ -32,6 +33,8 @@ export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
 export type Changes = z.output<typeof ChangesSchema>;
+export type Revisions = z.output<typeof RevisionListSchema>;
+export type Revision = Revisions['revisions'][number];
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

@@ -1,4 +1,6 @@
 /** The dashboard from the user's point of view: real service, real model server, real browser. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
@@ -112,6 +114,30 @@ describeWithBrowser('the dashboard', () => {
     await until((slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
     const stored: unknown = await (await fetch(`${service.url}/api/slots/primary`)).json();
     expect(stored).toMatchObject({ spec: { priority: 7, enabled: true, model: { default: 'demo-owl' } } });
+  }, 60_000);
+
+  test('lists the revisions of a slot, and returns to one of them', async () => {
+    await service.save('primary', PRIMARY.replace('demo-fox', 'demo-owl'));
+    const revisions = async () => await (await fetch(`${service.url}/api/slots/primary/revisions`)).text();
+    await eventually('the edit is a revision', async () => (await revisions()).includes('demo-owl'));
+    const page = await open('#/slots/primary/history');
+    const newest = page.getByRole('listitem').filter({ hasText: 'changed model.default from "demo-fox" to "demo-owl"' });
+    await newest.first().waitFor();
+    expect(await newest.first().getByRole('button').count()).toBe(0);
+    await picture(page, 'history');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page
+      .getByRole('button', { name: /^Undo to/ })
+      .first()
+      .click();
+    const dialog = page.getByRole('dialog', { name: /^Return slot "primary" to revision/ });
+    await dialog.getByRole('button', { name: 'Apply' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page
+      .getByText(/undo to [0-9]+/)
+      .first()
+      .waitFor();
+    expect(await readFile(join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(PRIMARY);
   }, 60_000);
 
   test('creates a token that is shown once, and revokes it', async () => {

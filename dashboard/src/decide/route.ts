@@ -3,7 +3,7 @@
 export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;
 export type PageName = (typeof PAGES)[number];
 
-export const SLOT_TABS = ['explain', 'timeline', 'logs', 'edit'] as const;
+export const SLOT_TABS = ['explain', 'timeline', 'logs', 'history', 'edit'] as const;
 export type SlotTab = (typeof SLOT_TABS)[number];
 
 /** Tabs of the pages that have them; the first is the default. */
