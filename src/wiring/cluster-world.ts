@@ -24,6 +24,7 @@ import { parsePodProxy } from '../cluster/workloads/decide/pod-proxy.ts';
 import { createAutoscaler } from '../cluster/slots/autoscaler.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/slots/resource-events.ts';
+import { createRevisionResources } from '../cluster/slots/revision-resources.ts';
 import { createSlotResources, createSlotUrgency } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/slots/status-resources.ts';
 import { createVersionMigration } from '../cluster/slots/version-migration.ts';
@@ -153,6 +154,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const { generationOf, lastGoodOf, ownerOf } = source;
   const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({ api, ownerOf, leadership, instance: identity, clock, log, observer });
+  const { SVC_REVISION_HISTORY: most } = settings;
+  const revisions = most === 0 ? undefined : createRevisionResources({ api, slots, ownerOf, lastGoodOf, leadership, most, clock, log });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
@@ -189,7 +192,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     host: UNKNOWN_HOST,
     records: { read: async () => source.statuses() },
     editor: createResourceEditor({ api, slots }),
-    sinks: [statuses, events],
+    ...(revisions === undefined ? {} : { revisions }),
+    sinks: revisions === undefined ? [statuses, events] : [statuses, events, revisions],
     publishedView: (view) => (leadership.leads() ? view : follow(view, source.statuses())),
   } satisfies Partial<World>;
   const createScaling = ({ traffic }: Pick<ReplicaReports, 'traffic'>) =>
