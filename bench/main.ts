@@ -15,6 +15,7 @@ const rowsOnly = async (rows: Promise<readonly Row[]>): Promise<Outcome> => ({ r
 const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> = {
   gateway: async (pace) => (await import('./gateway.ts')).measureGateway(pace),
   auth: async () => rowsOnly((await import('./auth.ts')).measureAuth()),
+  traces: async () => rowsOnly((await import('./traces.ts')).measureTraces()),
   plan: async () => rowsOnly((await import('./plan.ts')).measurePlan()),
   'at-rest': async () => rowsOnly((await import('./at-rest.ts')).measureAtRest()),
   cluster: async () => rowsOnly((await import('./cluster.ts')).measureCluster()),
@@ -28,6 +29,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   swap: async () => rowsOnly((await import('./swap.ts')).measureSwap()),
   'after-swap': async () => (await import('./after-swap.ts')).measureAfterSwap(),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
+  history: async () => rowsOnly((await import('./history.ts')).measureHistory()),
   'slot-kinds': async () => rowsOnly((await import('./slot-kinds.ts')).measureSlotKinds()),
 };
 

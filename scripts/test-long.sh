@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 Usage: npm run test:long -- NAME [ARGUMENT…]
 
-alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared (10 min)
+alike       A million random and damaged requests to the fast path and to Node's HTTP server, compared, and some with traces (14 min)
 chaos       A running service under kills, full disks and clock steps; prints a table (15 min)
               SVC_TEST_SCALE=0.1 runs a tenth; see scripts/test-chaos.sh
 fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH=1, then 0
@@ -16,6 +16,7 @@ fast-path   Suites of the gateway, the API and authentication with SVC_FAST_PATH
 gpu         The service on an NVIDIA GPU, with a llama-server that has CUDA (3 min)
               SVC_TEST_LLAMA_SERVER is the directory of its llama-server (default: the PATH)
 headers     300,000 damaged headers of GGUF files of each kind (13 min)
+limits      32 connections for 30 s over two services that share limits through a Valkey or Redis (2 min)
 memory      Five slots that do not fit into memory together, for a minute, as processes and in containers
 operator    An operator's hour in the cluster of KUBECONFIG: edits, drain, kills, outage, upgrade, definition (15 min)
               SVC_TEST_PHASE_S sets the length of each phase in seconds (default: 60)
@@ -73,6 +74,7 @@ chaos) bash scripts/test-chaos.sh "$@" ;;
 fast-path) fast_path "$@" ;;
 gpu) SVC_TEST_REQUIRE=gpu "${jest[@]}" test/gpu --runInBand "$@" ;;
 headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
+limits) SVC_TEST_SECONDS=30 "${jest[@]}" test/e2e/shared-limits "$@" ;;
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
 operator) bash scripts/test-cluster.sh test/operator "$@" ;;
 prompts) eval "$(bash scripts/test-podman.sh)" && "${jest[@]}" test/prompts --runInBand "$@" ;;

@@ -74,13 +74,15 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
     await api.close(0);
     return spoken;
   }
-  if (workers !== undefined) await startWorkers(workers, options, processes.value, listening.value.bound);
+  const sampling = controller.traces?.sampling;
+  if (workers !== undefined) await startWorkers(workers, options, processes.value, { ...listening.value.bound, sampling });
   if (world.tokens === undefined) await listenLocally(local, api, options);
   const running = new AbortController();
   announceService(listening.value, options, stopping.signal);
   const { files } = controller;
   const guard = guardState({ directory: settings.SVC_STATE_DIR, lock: locks.state, lockAgain: locks.lockStateAgain, files, log });
   world.start(controller.metrics.cluster);
+  const countingEnded = controller.callerLimits.start(running.signal);
   const loopEnded = controller.loop.start(running.signal);
   const { holds, parking } = controller.traffic;
   collectWhenIdle({ activity: () => ({ workloads: holds.activity(), demand: parking.demand() }), log }, running.signal);
@@ -104,8 +106,8 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
       await untilEmpty(world.runtime, AbortSignal.timeout(EXIT_STOP_MS));
     }
     running.abort();
-    await Promise.all([loopEnded, resigned, world.stop()]);
-    await Promise.all([files.flush(), access.stop(), usage?.close()]);
+    await Promise.all([loopEnded, countingEnded, resigned, world.stop()]);
+    await Promise.all([files.flush(), access.stop(), usage?.close(), controller.captures?.close(), controller.traces?.close()]);
     guard.close();
     locks.release();
   }

@@ -40,6 +40,7 @@ export function Shell(): JSX.Element {
         {!needsToken.value && <Connection />}
       </header>
       <main id="content" tabIndex={-1}>
+        {!needsToken.value && <CaptureNotice />}
         {needsToken.value ? (
           <Lazy key="sign-in" load={loadSignIn} />
         ) : page === 'slots' ? (
@@ -74,4 +75,10 @@ function Connection(): JSX.Element {
       )}
     </div>
   );
+}
+
+function CaptureNotice(): JSX.Element | undefined {
+  const { store } = useApp();
+  const captures = store.status.value?.captures ?? 0;
+  return captures > 0 ? <p role="status">{T.capturing}</p> : undefined;
 }

@@ -6,6 +6,7 @@ export const ACTIVITY_NAMES: Readonly<Record<ActivityPart, string>> = {
   timeline: 'Timeline',
   drift: 'Drift',
   requests: 'Slow or failed requests',
+  usage: 'Usage',
   changes: 'Changes',
   logs: 'Logs',
 };
@@ -22,6 +23,19 @@ export const ADMISSION_REASONS: Readonly<Record<AdmissionRow['because'], string>
   unloaded: 'not loaded',
 };
 
+/** Hours, up to the end of the present one. */
+export const USAGE_RANGES = [
+  ['1', 'This hour'],
+  ['24', 'Last 24 hours'],
+  ['720', 'Last 30 days'],
+] as const;
+
+export const USAGE_GROUPS = [
+  ['token', 'Caller'],
+  ['model', 'Model'],
+  ['slot', 'Slot'],
+] as const;
+
 export const A = {
   search: 'Search events',
   empty: 'No events yet',
@@ -29,8 +43,34 @@ export const A = {
   noDrift: 'No drift detected. Changes made to workloads from outside appear here, with their repairs.',
   noRequests: 'No slow or failed requests since this gateway started',
   requestsWhy: 'The last 200 since this gateway started. Slow: more than 10 s to the first byte of a stream, or 60 s without streaming.',
+  range: 'Range',
+  groupBy: 'Group by',
+  requests: 'Requests',
+  errors: 'Errors',
+  inputTokens: 'Input tokens',
+  cachedTokens: 'Cached',
+  outputTokens: 'Output tokens',
+  busy: 'Busy',
+  audio: 'Audio',
+  images: 'Images',
+  cost: 'Cost',
+  sum: 'Total',
+  guessed: '~ includes tokens that were estimated, because the server did not count them',
+  noUsage: 'No requests in this range',
+  usageShown: (shown: number, total: number) => `Showing ${shown} of ${total}. The total has all of them.`,
   noChanges: 'No changes through this API yet',
   changesWhy: 'The last 100 changes through the API. Edits of slot files by hand are in the timeline, without a name.',
+  agentPlans: 'Plans of agents',
+  agentPlan: (by: string, caller: string) => `"${by}" (${caller})`,
+  waits: 'Waiting for approval',
+  mayApply: 'The agent may apply it',
+  until: (time: string) => `until ${time}`,
+  notSet: '(not set)',
+  approve: 'Approve',
+  reject: 'Reject',
+  key: 'Key',
+  before: 'Before',
+  after: 'After',
   who: 'Who',
   did: 'What',
   caller: 'Caller',

@@ -14,7 +14,13 @@ export const PAGE_NAMES: Readonly<Record<PageName, string>> = {
   settings: 'Settings',
 };
 
-export const TAB_NAMES: Readonly<Record<SlotTab, string>> = { explain: 'Explain', timeline: 'Timeline', logs: 'Logs', edit: 'Edit' };
+export const TAB_NAMES: Readonly<Record<SlotTab, string>> = {
+  explain: 'Explain',
+  timeline: 'Timeline',
+  logs: 'Logs',
+  history: 'History',
+  edit: 'Edit',
+};
 
 export const STATE_MEANINGS: Readonly<Record<SlotState, string>> = {
   offline: 'Not running',
@@ -51,6 +57,7 @@ export const T = {
   mainNavigation: 'Main',
   connecting: 'Connecting…',
   live: 'Live',
+  capturing: 'Bodies of requests are being captured. “svcctl capture list” shows whose.',
   stale: 'Disconnected, data may be out of date. Reconnecting…',
   tryNow: 'Retry now',
   signInTitle: 'Sign in with a token',
@@ -108,6 +115,19 @@ export const T = {
   noProblems: 'No problems',
   memoryBudget: 'Memory budget',
   noTimeline: 'No events yet',
+  noHistory: 'No revisions yet',
+  historyOff: 'Revisions are not kept here',
+  revision: (number: number) => `Revision ${number}`,
+  undoTo: (number: number) => `Undo to ${number}`,
+  undoTitle: (number: number, slot: string) => `Return slot "${slot}" to revision ${number}`,
+  undoOf: (number: number) => `undo to ${number}`,
+  outcome: {
+    pending: 'pending',
+    served: 'served',
+    at_rest: 'at rest',
+    never_ready: 'never ready',
+    rolled_back: 'rolled back',
+  },
   log: 'Log',
   logSearch: 'Search log',
   logFollow: 'Follow',

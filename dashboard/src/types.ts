@@ -4,9 +4,12 @@ import type { Scope } from '../../src/schema/words/access.ts';
 import type { CallerLimits } from '../../src/schema/words/caller-limits.ts';
 import type * as answers from '../../src/schema/status/answers.ts';
 import type {
+  AgentPlans as AgentPlansSchema,
   Changes as ChangesSchema,
   Cluster as ClusterSchema,
   RequestEntries as RequestEntriesSchema,
+  UsageReport as UsageSchema,
+  RevisionList as RevisionListSchema,
 } from '../../src/schema/status/resource-answers.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
@@ -31,7 +34,12 @@ export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
 export type RequestEntries = z.output<typeof RequestEntriesSchema>;
+export type UsageReport = z.output<typeof UsageSchema>;
+export type UsageRow = UsageReport['usage'][number];
 export type Changes = z.output<typeof ChangesSchema>;
+export type AgentPlans = z.output<typeof AgentPlansSchema>;
+export type Revisions = z.output<typeof RevisionListSchema>;
+export type Revision = Revisions['revisions'][number];
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

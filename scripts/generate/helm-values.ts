@@ -1,5 +1,6 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
 import { z } from 'zod';
+import { CountServerUrl } from '../../src/schema/settings/setting-values.ts';
 import { SettingsSchema } from '../../src/schema/settings/settings.ts';
 import { SCOPES } from '../../src/schema/words/access.ts';
 import { SLOT_NAME_LENGTH, SLOT_NAME_PATTERN } from '../../src/schema/words/name-rules.ts';
@@ -41,9 +42,10 @@ const NOT_FOR_VALUES = {
   SVC_TRUSTED_PROXIES: true,
   SVC_PROXY_SECRET: true,
   SVC_TOKENS_SECRET: true,
+  SVC_LIMITS_URL: true,
   SVC_HARDWARE_FILE: true,
   SVC_MDNS: true,
-  SVC_USAGE: true,
+  SVC_CAPTURE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
   SVC_QUIET_PERIOD: true,
@@ -131,6 +133,7 @@ const NetworkPolicy = z.strictObject({
   gatewayFrom: Parts.describe('Peers that may connect to the port for models. Default: all'),
   managementFrom: Parts.describe('Peers, besides the pods of the namespace, that may connect to the management port'),
   slotsFrom: Parts.describe('Peers, besides the gateway, that may connect to the servers in slots'),
+  limitsPorts: z.array(Port).min(1).describe('Ports of the server of "limits"'),
   modelSources: z
     .strictObject({ to: Parts.min(1), ports: z.array(Port).min(1) })
     .nullable()
@@ -229,6 +232,9 @@ export const HelmValues = z.strictObject({
   commonLabels: z.record(LabelKey, LabelValue),
   commonAnnotations: z.record(LabelKey, z.string()),
   auth: Auth.describe('Who may use the service'),
+  limits: z
+    .strictObject({ url: OrEmpty(CountServerUrl.regex(/^(redis|valkey)s?:\/\/[^\s@]+$/)), urlSecret: SecretKey })
+    .describe('Server of counts of callers'),
   settings: SettingsSchema.omit(NOT_FOR_VALUES).describe('Settings of the service; see docs/reference/settings.md'),
   extraEnv: Named.describe('Additional environment variables of the gateway, for example from secrets'),
   extraEnvFrom: z.array(

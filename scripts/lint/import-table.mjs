@@ -17,6 +17,18 @@ export const MAY_IMPORT = {
   models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   auth: { values: [...SHARED, 'files/'] },
   usage: { values: SHARED, types: ['gateway/exchange-deps.ts'] },
+  traces: {
+    values: [...SHARED, 'gateway/route/decide/'],
+    types: ['gateway/exchange-deps.ts', 'gateway/trace/', 'reconciler/ports.ts'],
+    // Loaded where OpenTelemetry is switched on, and nowhere else.
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+      'node:os',
+    ],
+  },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
   cluster: {
@@ -52,6 +64,7 @@ export const MAY_IMPORT = {
       'host/',
       'remote/',
       'usage/',
+      'traces/',
       'api/',
       'turbo/',
     ],

@@ -7,6 +7,7 @@ import type { HostFacts } from '../schema/status/hardware.ts';
 import type { Backend } from '../schema/slot/provider-kinds.ts';
 import type { ModelId, SlotName } from '../schema/words/names.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
+import type { RevisionStore } from '../schema/slot/revision-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type * as answers from '../schema/status/answers.ts';
@@ -76,6 +77,8 @@ export interface Manage {
   readonly editor: SlotEditor;
   /** Undefined in a cluster. */
   readonly profiles: ProfileStore | undefined;
+  /** Undefined where none are kept. */
+  readonly revisions: RevisionStore | undefined;
   readonly events: EventFeed;
   /** Plans as if these documents replaced the current ones (undefined: removed), and requests waited for `asked`. */
   preview(

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { json } from './server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from './server/define-route.ts';
+import { createCaptureRoutes } from './manage/capture-routes.ts';
 import { createChangeRoutes } from './manage/change-routes.ts';
 import { createEventRoutes } from './manage/event-routes.ts';
 import { createImageRoutes } from './manage/image-routes.ts';
@@ -11,9 +12,11 @@ import type { ManageDeps } from './manage/manage-deps.ts';
 import { createRecordRoutes } from './manage/record-routes.ts';
 import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
+import { createRevisionRoutes } from './manage/revision-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { createUsageRoute } from './manage/usage-routes.ts';
+import { createPlanRoutes } from './mcp/plan-routes.ts';
 import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
@@ -24,11 +27,14 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createSystemRoutes(deps),
     ...createSlotRoutes(deps),
     ...createSlotInsightRoutes(deps),
+    ...createRevisionRoutes(deps),
     ...createChangeRoutes(deps),
+    ...createPlanRoutes(deps.plans),
     ...createProfileRoutes(deps),
     ...createEventRoutes(deps),
     ...createInventoryRoutes(deps),
     ...createRecordRoutes(deps),
+    ...createCaptureRoutes(deps),
     ...createModelRoutes(deps),
     ...createImageRoutes(deps.images),
     ...createTokenRoutes(deps.tokens),

@@ -1,8 +1,42 @@
 /** The rows of `verb-table.ts` for what the service remembers. */
 import * as shared from './shared-options.ts';
-import { option, verb, type Verb } from './verb.ts';
+import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
-export const RECORD_VERBS: readonly Verb[] = [
+const CAPTURE = argument('<id>', 'Capture id');
+const CAPTURE_VERBS: readonly Verb[] = [
+  verb('start', 'Capture the next requests of a caller or slot with their answers, and print the key of the file once', {
+    options: [
+      option('--caller <key>', 'Only requests of this caller: token:1a2b3c4d, user:anna@example.com, or the label of a token'),
+      option('--slot <name>', 'Only requests that this slot gets', { suggestions: 'slots' }),
+      option('--requests <count>', 'End after this many requests, 1000 at most', { default: '10' }),
+      option('--for <time>', 'End after this time at the latest, 1h at most', { default: '5m' }),
+      shared.OUTPUT,
+    ],
+    examples: ['svcctl capture start --slot primary > capture.key', 'svcctl capture start --caller laptop --requests 1'],
+    load: async () => (await import('./verbs/capture.ts')).runCaptureStart,
+  }),
+  verb('list', 'List captures that run, and those whose files are kept', {
+    options: [shared.OUTPUT_OR_NAME],
+    load: async () => (await import('./verbs/capture.ts')).runCaptureList,
+  }),
+  verb('show', 'Decrypt a capture and print its requests as lines of JSON (exit code 1 if some are missing or altered)', {
+    arguments: [CAPTURE],
+    options: [option('--key-file <path>', 'File with the key; "-" for standard input', { default: '-', path: true })],
+    examples: ['svcctl capture show 0123456789abcdef --key-file capture.key | jq -r .request.body'],
+    load: async () => (await import('./verbs/capture.ts')).runCaptureShow,
+  }),
+  verb('stop', 'End a capture and keep its file', {
+    arguments: [CAPTURE],
+    load: async () => (await import('./verbs/capture.ts')).runCaptureStop,
+  }),
+  verb('delete', 'Delete files of captures, also of those that run', {
+    arguments: [{ ...CAPTURE, name: '<ids...>', help: 'Capture ids' }],
+    load: async () => (await import('./verbs/capture.ts')).runCaptureDelete,
+  }),
+];
+
+export const RECORD_VERBS: readonly (Verb | VerbGroup)[] = [
+  { name: 'capture', help: 'Record the bodies of a few requests, encrypted and for a day', verbs: CAPTURE_VERBS },
   verb('requests', 'Show recent inference requests: callers, times, tokens, and why they were slow', {
     options: [
       option('--slot <name>', 'Only requests that this slot answered', { suggestions: 'slots' }),
@@ -37,5 +71,23 @@ export const RECORD_VERBS: readonly Verb[] = [
     ],
     examples: ['svcctl usage', 'svcctl usage --by day,token --since 7d', 'svcctl usage --by token,model --since 2027-01-01 -o csv'],
     load: async () => (await import('./verbs/usage.ts')).runUsage,
+  }),
+];
+
+const PLAN = argument('<id>', 'Plan id, as in "svcctl mcp pending"');
+
+export const MCP_VERBS: readonly Verb[] = [
+  verb('pending', 'List plans of agents with all that they would change', {
+    options: [shared.OUTPUT],
+    load: async () => (await import('./verbs/mcp.ts')).runPending,
+  }),
+  verb('approve', 'Let an agent apply its plan within five minutes', {
+    arguments: [PLAN],
+    examples: ['svcctl mcp approve 1a2b3c4d'],
+    load: async () => (await import('./verbs/mcp.ts')).runApprove,
+  }),
+  verb('reject', 'Make the token of a plan useless', {
+    arguments: [PLAN],
+    load: async () => (await import('./verbs/mcp.ts')).runReject,
   }),
 ];

@@ -3,7 +3,8 @@ import { SCOPES } from '../schema/words/access.ts';
 import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
 import { BACKENDS } from '../schema/slot/provider-kinds.ts';
 import { CATALOGUE_VERBS, MODEL_VERBS } from './model-verbs.ts';
-import { RECORD_VERBS } from './record-verbs.ts';
+import { MCP_VERBS, RECORD_VERBS } from './record-verbs.ts';
+import { ROLLOUT_VERBS } from './rollout-verbs.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -220,6 +221,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/slot.ts')).runLogs,
   }),
   { name: 'slot', help: 'Create, load, unload, restart and delete slots; print logs', verbs: SLOT_VERBS },
+  { name: 'rollout', help: 'Show the history of a slot, undo edits, pause and resume', verbs: ROLLOUT_VERBS },
   verb('plan', 'Show what the controller would do (exit code 2 if anything, 1 if a slot could not be loaded)', {
     options: [shared.FILE, shared.PRUNE, shared.OUTPUT],
     examples: ['svcctl plan', 'svcctl plan -f primary.toml'],
@@ -261,6 +263,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   { name: 'catalogue', help: 'Update the catalogue of models of this machine', verbs: CATALOGUE_VERBS },
   { name: 'token', help: 'Create, list and revoke API tokens', verbs: TOKEN_VERBS },
   { name: 'peer', help: 'Find other services, and use their slots', verbs: PEER_VERBS },
+  { name: 'mcp', help: 'List, approve and reject the plans of agents', verbs: MCP_VERBS },
   { name: 'toolbox', help: 'List, build, pull and verify the container images of slots', verbs: TOOLBOX_VERBS },
   verb('hardware', 'Show CPU, memory, GPUs and NPUs of the machine of the service', {
     arguments: [argument('[record]', '"record": print a recording of this machine instead', { choices: ['record'] })],

@@ -4,13 +4,18 @@ import type { Attempt, AttemptEvents } from './request-events.ts';
 import { askedOf, type ForwardPlan } from './route/decide/route.ts';
 import { Forward } from './upstream/forward.ts';
 
-type RequestToSend = Pick<ExchangeRequest, 'requestId' | 'head' | 'path' | 'direct'> &
+type RequestToSend = Pick<ExchangeRequest, 'requestId' | 'head' | 'path' | 'direct' | 'trace'> &
   Omit<AttemptRequest, 'deps'> & { readonly deps: AttemptRequest['deps'] & Pick<ExchangeDeps, 'extensions'> };
 
 export function createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, sent: RequestToSend, events: AttemptEvents): Attempt {
-  const { deps, hold, requestId, requestBody, answer, startedAt, head, path, direct } = sent;
+  const { deps, hold, requestId, requestBody, answer, startedAt, head, path, direct, trace } = sent;
   const request = { deps, hold, requestId, requestBody, answer, startedAt };
-  if (plan.kind === 'translate') return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head }, events);
+  trace?.begin('attempt', hold.slot, hold.endpoint);
+  if (plan.kind === 'translate') {
+    const traceLines = trace?.linesFor('') ?? '';
+    return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head, traceLines }, events);
+  }
   const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
-  return new Forward({ ...request, ...more, headerLines: head.forwarded, path: plan.path }, events);
+  const headerLines = trace?.linesFor(head.forwarded) ?? head.forwarded;
+  return new Forward({ ...request, ...more, headerLines, path: plan.path, capability: path.capability }, events);
 }

@@ -18,8 +18,10 @@ import type { Move } from './route/decide/fall-back.ts';
 import type { InferencePath } from './route/decide/inference-paths.ts';
 import type { VisibleTo } from './visible-board.ts';
 
+import type { RequestTrace, StartTrace, TracedRequest } from './trace/request-trace.ts';
 import type { AdmitCaller, LimitAccounts } from './traffic/admit-caller.ts';
 import type { BufferBudget, GatewayTraffic } from './traffic/traffic.ts';
+import type { Media } from './upstream/decide/count-media.ts';
 import type { Usage } from './upstream/decide/judge-answer.ts';
 import type { RequestHead } from './upstream/decide/request-head.ts';
 import type { Upstreams } from './upstream/upstreams.ts';
@@ -33,6 +35,8 @@ export interface ExchangeRequest {
   /** Undefined for requests of this process itself. */
   readonly caller?: RequestCaller | undefined;
   readonly direct?: DirectRequest;
+  /** Undefined where nothing is traced. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 export interface FinishedRequest {
@@ -56,8 +60,12 @@ export interface FinishedRequest {
   /** How long the answer waited for the client to read; undefined if it never did. */
   readonly blockedSeconds?: number | undefined;
   readonly tokens?: Usage | undefined;
+  /** Undefined where nothing is known of sound or images. */
+  readonly media?: Media | undefined;
   /** The moves that led to the slot, the first one first. Default: none. */
   readonly moves?: readonly Move[] | undefined;
+  /** Undefined unless its trace is to be sent. */
+  readonly trace?: TracedRequest | undefined;
 }
 
 /** Called exactly once for each request, on the hot path: must not throw and must not allocate much. */
@@ -74,6 +82,10 @@ export interface GatewayDeps {
   readonly extensions: Extensions;
   /** Default: accounts of this gateway. */
   readonly limitAccounts?: LimitAccounts | undefined;
+  /** For requests that come without a trace. Default: they have none. */
+  readonly startTrace?: StartTrace | undefined;
+  /** `tap` returns what takes the place of `report`; undefined if no capture wants the request. */
+  readonly taps?: { tap(request: ExchangeRequest, report: ReportRequest): ReportRequest | undefined } | undefined;
 }
 
 /** Everything that a chat without images does not need. `create-gateway.ts` creates it. */
@@ -98,6 +110,8 @@ export interface AttemptRequest {
 
 export interface TranslatedRequest extends AttemptRequest {
   readonly plan: Extract<InferPlan, { kind: 'translate' }>;
+  /** Header lines of each request to the server. */
+  readonly traceLines: string;
   readonly head: Pick<RequestHead, 'host' | 'forwarded'>;
   readonly asked: InferRequest;
 }

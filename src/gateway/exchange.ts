@@ -233,7 +233,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
   onLost(lost: LostAttempt): void {
     this.#attempt = undefined;
     lost.hold.release();
-    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#request.trace?.end(true);
+    this.#parked ??= new ParkedRequest(this.#deps, this, this.#request.trace);
     this.#parked.retry(lost);
     this.#requestBody.keepReading();
   }
@@ -251,7 +252,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
   }
 
   #park(slot: SlotName | undefined): void {
-    this.#parked ??= new ParkedRequest(this.#deps, this);
+    this.#parked ??= new ParkedRequest(this.#deps, this, this.#request.trace);
     this.#parked.park(slot);
     this.#requestBody.keepReading();
   }
@@ -267,8 +268,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     active.remove(this.#member);
     this.#leaveSlot();
     this.#requestBody.release();
-    const tokens = this.#attempt?.usage();
-    this.#caller.settle({ tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
+    const counts = this.#attempt?.counts();
+    this.#caller.settle({ tokens: counts?.tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
     report({
       slot: this.#slot,
       requestId: this.#request.requestId,
@@ -280,13 +281,15 @@ export class Exchange implements ActiveExchange, RequestEvents {
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed && status < LEAST_ERROR ? secondsOf(this.#attempt?.ttftMs) : undefined,
       blockedSeconds: secondsOf(this.#answer.blockedMs),
-      tokens,
+      ...counts,
       moves: this.#journey?.moves,
+      trace: this.#request.trace?.finish(this.#request.req.method, this.#requestBody.model),
     });
   }
 
   #leaveSlot(): void {
     this.#parked?.leave();
+    this.#request.trace?.end();
     const hold = this.#hold;
     const leaving = this.#attempt?.destroy();
     if (leaving === undefined) hold?.release();

@@ -52,7 +52,11 @@ export function createPlainGateway(deps: GatewayDeps) {
   sweeper.unref();
 
   return {
-    handle: (request: ExchangeRequest): void => new Exchange(exchangeDeps, request).start(),
+    handle(request: ExchangeRequest): void {
+      const traced = deps.startTrace === undefined ? request : { ...request, trace: request.trace ?? deps.startTrace(request.head) };
+      const report = deps.taps?.tap(traced, deps.report);
+      new Exchange(report === undefined ? exchangeDeps : { ...exchangeDeps, report }, traced).start();
+    },
     budget,
     load: () => ({
       requests: active.size,

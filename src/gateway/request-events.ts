@@ -11,7 +11,7 @@
  */
 import type { RoutedSlot } from '../reconciler/board.ts';
 import type { ErrorCode } from '../schema/words/error-codes.ts';
-import type { Usage } from './upstream/decide/judge-answer.ts';
+import type { AnswerCounts } from './upstream/decide/count-media.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
 import type { Endpoint } from '../providers/provider.ts';
 import type { RequestProgress } from '../providers/translation.ts';
@@ -59,7 +59,7 @@ export interface Attempt {
   start(): void;
   noteProgress(): void;
   checkTimeouts(now: number): void;
-  usage(): Usage | undefined;
+  counts(): AnswerCounts;
   /** Ends the attempt, because its workload is about to be stopped; the request is sent again if possible. */
   giveUp(message: string): void;
   /** Ends the attempt without an event. Resolves when the endpoint is no longer in use; undefined: at once. */

@@ -5,6 +5,7 @@
  */
 import type { Endpoint, ModelFacts, Voice } from '../providers/provider.ts';
 import type { MemoryVerdict } from './decide/facts/memory-pools.ts';
+import type { DesiredSlot } from './ports.ts';
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import type { Capability } from '../schema/slot/provider-kinds.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
@@ -48,6 +49,7 @@ export interface BoardSlot extends RoutedSlot {
   readonly status: SlotStatus;
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
+  readonly paused?: DesiredSlot['paused'];
   /** The last lines of the workload that failed last, oldest first. */
   readonly lastLog?: readonly string[];
   /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */

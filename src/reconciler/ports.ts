@@ -34,6 +34,8 @@ export interface DesiredSlot {
   readonly generation: number;
   /** What is wrong with the present text; if anything is, `spec` is the last good one. */
   readonly problems: readonly SpecProblem[];
+  /** Set while rollouts are paused: the newest valid text. `spec` is what was in force before. */
+  readonly paused?: { readonly spec: SlotSpec; readonly waits: boolean } | undefined;
 }
 
 export interface DesiredState {
@@ -182,8 +184,8 @@ export interface RuntimeTraits {
   /** Whether workloads need an image. */
   readonly images: boolean;
   /**
-   * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: it binds its container port on all
-   * addresses, and a host port leads there. `pods`: each replica has an address of its own, and no host port is used.
+   * `shared`: the server binds `127.0.0.1:<host port>` itself. `published`: a host port leads to its container port.
+   * `pods`: each replica has an address of its own, and no host port is used.
    */
   readonly network: 'shared' | 'published' | 'pods';
   /** The path at which a workload sees the model store; undefined if it is the host path. */
@@ -201,7 +203,6 @@ export interface RuntimeFacts {
 
 /** Milliseconds on the CPU, and on devices where the kernel counts them. */
 export type Work = { readonly cpuMs: number; readonly deviceMs: number | undefined };
-
 export type LogLine = { readonly stream: 'stdout' | 'stderr'; readonly text: string };
 
 export interface Progress {
@@ -213,8 +214,7 @@ export interface Progress {
 }
 
 /**
- * Where workloads run. Every method may be called twice, and again after the caller has crashed. None throws for an
- * expected failure.
+ * Where workloads run. Methods may be called twice, and again after a crash. None throws for an expected failure.
  * - `apply` creates and starts a workload, or the one of this name and revision that exists, and returns its id.
  * What runs keeps everything that it was started with, except for what `inPlace` corrects. Fails with reason
  * `PortTaken` if the host port is in use, `ImageMissing`, `NameTaken`, `DeviceMissing` or `StartFailed`.

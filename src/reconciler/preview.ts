@@ -1,6 +1,7 @@
 /** Shows what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/words/names.ts';
 import { formatProblem } from '../schema/slot/spec-problem.ts';
+import { chooseText } from '../schema/slot/paused-text.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot/slot-spec.ts';
 import { explain, findFailing, listChanges, type Change, type FailingSlot } from './decide/outcome/explain.ts';
 import type { Observed } from './decide/facts/facts.ts';
@@ -73,6 +74,11 @@ function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, Slot
       continue;
     }
     const before = present.slots.get(name);
+    const { inForce, paused } = chooseText(before && { spec: before.spec, document: {} }, { spec: parsed.spec, document: {} });
+    if (paused !== undefined) {
+      slots.set(name, { name, uid: before?.uid, generation: before?.generation ?? 1, spec: inForce.spec, problems: [], paused });
+      continue;
+    }
     const next = { uid: before?.uid, spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
     const edit = classifyEdit(before, next);
     if (edit !== 'scaled') wakened.push(name);

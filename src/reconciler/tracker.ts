@@ -126,10 +126,10 @@ function createSlotAttempts() {
   return {
     all,
     /** Counts from zero after an edit, unless it only scaled the slot. Returns what changed since the last call. */
-    followEdit({ name, uid, generation, spec }: Declared & Pick<DesiredSlot, 'name'>): SlotEdit {
+    followEdit({ name, uid, generation, spec, paused }: Declared & Pick<DesiredSlot, 'name'>): SlotEdit {
       const before = seen.get(name);
       if (before?.spec === spec && before.generation === generation && before.uid === uid) return 'unchanged';
-      const edit = classifyEdit(before, { uid, generation, spec });
+      const edit = classifyEdit(before, { uid, generation, spec, paused });
       seen.set(name, { uid, generation, spec });
       if (edit === 'unchanged') return edit;
       if (edit === 'edited') all.set(name, { generation, failures: [], repairs: undefined, starts: 0 });

@@ -1,33 +1,53 @@
 /** Counts finished requests in rows that wait to be stored, of bounded number. */
 import type { FinishedRequest } from '../gateway/exchange-deps.ts';
-import { COUNTS, noCounts, OTHERS, type UsageRow } from './decide/usage-rows.ts';
+import type { Price } from '../schema/slot/scaling.ts';
+import { costOf, COUNTS, noCounts, OTHERS, type UsageRow } from './decide/usage-rows.ts';
 
 const LEAST_ERROR = 400;
-/** So many callers of an hour get rows of their own, and those that come later share one. */
-const CALLERS_OF_HOUR = 10_000;
-/** So many rows wait in memory while they cannot be stored: about 5 MB. Requests of further callers share rows. */
-const MOST_ROWS = 20_000;
+export interface RowLimits {
+  /** So many callers of an hour get rows of their own, and those that come later share one. */
+  readonly callers: number;
+  /** With more rows, requests of further callers share rows; with twice as many, also those to further slots. */
+  readonly rows: number;
+}
+
+/** About 5 MB while nothing can be stored. */
+const DEFAULT_LIMITS: RowLimits = { callers: 10_000, rows: 20_000 };
 /** Names come from headers and from documents of slots. */
 const NAME_CHARACTERS = 200;
+
+/** What a slot was when a request to it ended. */
+export interface SlotFacts {
+  readonly model?: string | undefined;
+  readonly price?: Price | undefined;
+}
 
 /** Rows that wait to be stored. */
 export class PendingRows {
   readonly #rows = new Map<string, UsageRow>();
   /** Callers of the last hour seen, and no other. */
   readonly #callers = new Map<number, Set<string>>();
+  readonly #limits: RowLimits;
+
+  constructor(limits = DEFAULT_LIMITS) {
+    this.#limits = limits;
+  }
 
   get size(): number {
     return this.#rows.size;
   }
 
-  /** `model`: that of the slot at the time. */
-  add({ slot: reached, caller = '', status, seconds, parkedSeconds = 0, tokens }: FinishedRequest, hour: number, model: string): void {
+  add(finished: FinishedRequest, hour: number, { model = '', price }: SlotFacts = {}): void {
+    const { slot: reached, caller = '', status, seconds, parkedSeconds = 0, tokens, media } = finished;
     const slot: string = reached ?? '';
-    const row = this.#rowOf(hour, this.#known(caller, hour), { slot, model });
+    const row = this.#rowOf(hour, this.#known(caller, hour), { slot, model, currency: price?.currency ?? '' });
     row.requests += 1;
     if (status >= LEAST_ERROR) row.errors += 1;
     row.queueMs += msOf(parkedSeconds);
     if (slot !== '') row.busyMs += msOf(seconds - parkedSeconds);
+    if (price !== undefined) row.nanos += costOf(finished, price);
+    if (media?.audioSeconds !== undefined) row.audioMs += msOf(media.audioSeconds);
+    row.images += media?.images ?? 0;
     if (tokens === undefined) return;
     row.input += tokens.input;
     row.cached += tokens.cached ?? 0;
@@ -61,18 +81,22 @@ export class PendingRows {
       this.#callers.clear();
       this.#callers.set(hour, callers);
     }
-    if (callers.size >= CALLERS_OF_HOUR && !callers.has(caller)) return OTHERS;
+    if (callers.size >= this.#limits.callers && !callers.has(caller)) return OTHERS;
     callers.add(caller);
     return caller;
   }
 
-  #rowOf(hour: number, caller: string, { slot, model }: Pick<UsageRow, 'slot' | 'model'>): UsageRow {
-    const key = `${hour}\n${caller}\n${slot}\n${model}`;
+  #rowOf(hour: number, caller: string, { slot, model, currency }: Pick<UsageRow, 'slot' | 'model' | 'currency'>): UsageRow {
+    const key = `${hour}\n${caller}\n${slot}\n${model}\n${currency}`;
     const known = this.#rows.get(key);
     if (known !== undefined) return known;
-    if (this.#rows.size >= MOST_ROWS && caller !== OTHERS) return this.#rowOf(hour, OTHERS, { slot, model });
-    if (this.#rows.size >= 2 * MOST_ROWS && slot !== OTHERS) return this.#rowOf(hour, OTHERS, { slot: OTHERS, model: OTHERS });
-    const row = { hour, caller: nameOf(caller), slot: nameOf(slot), model: nameOf(model), ...noCounts() };
+    const { rows: most } = this.#limits;
+    if (this.#rows.size >= most && caller !== OTHERS) return this.#rowOf(hour, OTHERS, { slot, model, currency });
+    if (this.#rows.size >= 2 * most && slot !== OTHERS) return this.#rowOf(hour, OTHERS, { slot: OTHERS, model: OTHERS, currency });
+    const names = { caller: nameOf(caller), slot: nameOf(slot), model: nameOf(model), currency };
+    // No two rows have the same names: each is a series of its own in the metrics.
+    if (names.caller !== caller || names.model !== model) return this.#rowOf(hour, names.caller, names);
+    const row = { hour, ...names, ...noCounts() };
     this.#rows.set(key, row);
     return row;
   }

@@ -5,7 +5,7 @@ import type { Log } from '../platform/log.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { HOUR_MS, hourOf, sliceRange, sumUsage, type UsageSum } from './decide/usage-rows.ts';
-import { PendingRows } from './pending-rows.ts';
+import { PendingRows, type SlotFacts } from './pending-rows.ts';
 import type { StoreResult, UsageQuestion, UsageStore, UsageFault } from './usage-store.ts';
 
 /** What ended before a crash of the service and was not written is lost. */
@@ -43,11 +43,11 @@ export interface UsageRecorderDeps {
   readonly wallNow: () => number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly modelOf: (slot: SlotName) => string | undefined;
+  readonly factsOf: (slot: SlotName) => SlotFacts;
   readonly log: Pick<Log, 'warn'>;
 }
 
-export function createUsageRecorder({ database, wallNow, now, modelOf, log }: UsageRecorderDeps): UsageRecorder {
+export function createUsageRecorder({ database, wallNow, now, factsOf, log }: UsageRecorderDeps): UsageRecorder {
   const pending = new PendingRows();
   const warned = new Map<UsageFault | 'notice', number>();
   const mayPrune = createPruneTimes();
@@ -108,7 +108,7 @@ export function createUsageRecorder({ database, wallNow, now, modelOf, log }: Us
   return {
     note(finished) {
       const { slot } = finished;
-      pending.add(finished, hourOf(wallNow()), slot === undefined ? '' : (modelOf(slot) ?? ''));
+      pending.add(finished, hourOf(wallNow()), slot === undefined ? undefined : factsOf(slot));
       if (timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
     },
     // Nothing is written between the two, so that each row is counted once.

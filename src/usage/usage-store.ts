@@ -1,6 +1,6 @@
 /**
- * Usage in SQLite: a row for each hour, caller, slot and model, and the same for each day, so that questions about
- * months read days. Requests of the same thread wait for each call, so no call waits for a lock or for a disk: a
+ * Usage in SQLite: a row for each hour, caller, slot, model and currency, and the same for each day, so that questions
+ * about months read days. Requests of the same thread wait for each call, so no call waits for a lock or for a disk: a
  * thread of its own would need 30 MB.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqli
 import { codeOf, messageOf } from '../platform/error-text.ts';
 import {
   COUNTS,
-  groupingOf,
+  isGrouped,
   NAMES,
   noCounts,
   splitRange,
@@ -19,8 +19,16 @@ import {
   type UsageSum,
 } from './decide/usage-rows.ts';
 
-const VERSION = 1;
+const VERSION = 2;
+const TABLES = [
+  ['hours', 'hour'],
+  ['days', 'day'],
+] as const;
+/** Version 1 had no prices, no sound and no images. */
+const FIRST_COLUMNS = 'caller, slot, model, requests, errors, input, cached, output, estimated, queueMs, busyMs';
 const HOURS_OF_DAY = 24;
+/** A sum beyond the end of integers would make every later write fail. */
+const MOST_SUM = 9e18;
 const FILE_MODE = 0o600;
 /** https://sqlite.org/rescode.html; the low byte of extended codes. */
 const CODES: Readonly<Record<number, UsageFault>> = {
@@ -72,7 +80,7 @@ export class UsageStore {
     return this.#attempt(({ database, adds }) => {
       inTransaction(database, () => {
         for (const row of rows) {
-          const values = [...NAMES.map((name) => row[name]), ...COUNTS.map((count) => row[count])];
+          const values = [...NAMES.map((name) => row[name]), ...COUNTS.map((count) => Math.min(row[count], MOST_SUM))];
           for (const { divisor, statement } of adds) statement.run(Math.floor(row.hour / divisor), ...values);
         }
       });
@@ -83,15 +91,14 @@ export class UsageStore {
     return this.#attempt(({ database }) => {
       const { hours, days } = splitRange(range, by);
       const time = by.includes('hour') ? ['hour'] : by.includes('day') ? ['hour / 24 * 24 AS hour'] : [];
-      const columns = [...time, ...NAMES.filter((name) => by.includes(groupingOf(name)))];
+      const columns = [...time, ...NAMES.filter((name) => isGrouped(name, by))];
       const sums = COUNTS.map((count) => `TOTAL(${count}) AS ${count}`);
       const places = columns.map((_, index) => index + 1).join(', ');
-      const group = columns.length === 0 ? 'HAVING COUNT(*) > 0' : `GROUP BY ${places} ORDER BY ${places}`;
       const statement = database.prepare(
         `SELECT ${[...columns, ...sums].join(', ')} FROM (
            SELECT * FROM hours WHERE hour >= ? AND hour < ? UNION ALL SELECT * FROM hours WHERE hour >= ? AND hour < ?
            UNION ALL SELECT day * 24, ${[...NAMES, ...COUNTS].join(', ')} FROM days WHERE day >= ? AND day < ?
-         ) ${group} LIMIT ?`,
+         ) GROUP BY ${places} ORDER BY ${places} LIMIT ?`,
       );
       const bounds = [...hours, days].flatMap(({ from, to }) => [from, to]);
       return statement.all(...bounds, most + 1).map((row) => sumOf(row));
@@ -198,7 +205,9 @@ function openDatabase(path: string): Open {
   }
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
-    prepareSchema(database, path);
+    const newer = prepareSchema(database);
+    if (newer !== undefined)
+      throw new FaultyFile('newer', `"${path}" was written by a newer version (schema ${newer}): update this one, or move the file away`);
     return { database, inode, adds: [addTo(database, 'hours', 'hour', 1), addTo(database, 'days', 'day', HOURS_OF_DAY)] };
   } catch (error) {
     database.close();
@@ -206,39 +215,37 @@ function openDatabase(path: string): Open {
   }
 }
 
-function prepareSchema(database: DatabaseSync, path: string): void {
+/** Returns the version of the file instead if it is newer than this program. */
+function prepareSchema(database: DatabaseSync): number | undefined {
   const version = versionOf(database);
-  if (version > VERSION)
-    throw new FaultyFile('newer', `"${path}" was written by a newer version (schema ${version}): update this one, or move the file away`);
+  if (version > VERSION) return version;
   // `checkpoint` syncs in the same order as SQLite would, in threads of the system.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0');
-  if (version === VERSION) return;
+  if (version === VERSION) return undefined;
   inTransaction(database, () => {
     // Another process may have been faster.
-    if (versionOf(database) === VERSION) return;
-    for (const [table, time] of [
-      ['hours', 'hour'],
-      ['days', 'day'],
-    ]) {
-      const columns = [`${time} INTEGER`, ...NAMES.map((name) => `${name} TEXT`), ...COUNTS.map((count) => `${count} INTEGER`)];
-      const notNull = columns.map((column) => `${column} NOT NULL`).join(', ');
-      database.exec(`CREATE TABLE ${table} (${notNull}, PRIMARY KEY (${time}, ${NAMES.join(', ')})) STRICT, WITHOUT ROWID`);
+    const found = versionOf(database);
+    if (found >= VERSION) return;
+    for (const [table, time] of TABLES) {
+      if (found > 0) database.exec(`ALTER TABLE ${table} RENAME TO former_${table}`);
+      createTable(database, table, time);
+      if (found === 0) continue;
+      const columns = `${time}, ${FIRST_COLUMNS}`;
+      database.exec(`INSERT INTO ${table} (${columns}) SELECT ${columns} FROM former_${table}; DROP TABLE former_${table}`);
     }
     database.exec(`PRAGMA user_version = ${VERSION}`);
   });
+  return undefined;
+}
+
+function createTable(database: DatabaseSync, table: string, time: string): void {
+  const names = NAMES.map((name) => `${name} TEXT NOT NULL DEFAULT ''`);
+  const counts = COUNTS.map((count) => `${count} INTEGER NOT NULL DEFAULT 0`);
+  const columns = [`${time} INTEGER NOT NULL`, ...names, ...counts].join(', ');
+  database.exec(`CREATE TABLE ${table} (${columns}, PRIMARY KEY (${time}, ${NAMES.join(', ')})) STRICT, WITHOUT ROWID`);
 }
 
 const versionOf = (database: DatabaseSync): number => Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-
-function addTo(database: DatabaseSync, table: string, time: string, divisor: number): Open['adds'][number] {
-  const columns = [time, ...NAMES, ...COUNTS];
-  const sums = COUNTS.map((count) => `${count} = ${count} + excluded.${count}`);
-  const statement = database.prepare(
-    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
-     ON CONFLICT (${time}, ${NAMES.join(', ')}) DO UPDATE SET ${sums.join(', ')}`,
-  );
-  return { divisor, statement };
-}
 
 function inTransaction(database: DatabaseSync, work: () => void): void {
   database.exec('BEGIN IMMEDIATE');
@@ -252,11 +259,23 @@ function inTransaction(database: DatabaseSync, work: () => void): void {
   }
 }
 
+function addTo(database: DatabaseSync, table: string, time: string, divisor: number): Open['adds'][number] {
+  const columns = [time, ...NAMES, ...COUNTS];
+  const sums = COUNTS.map((count) => `${count} = MIN(${count} + excluded.${count}, ${BigInt(MOST_SUM)})`);
+  const statement = database.prepare(
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})
+     ON CONFLICT (${time}, ${NAMES.join(', ')}) DO UPDATE SET ${sums.join(', ')}`,
+  );
+  return { divisor, statement };
+}
+
+/** Called for up to 50,000 rows while requests wait. */
 function sumOf(row: Readonly<Record<string, SQLOutputValue>>): UsageSum {
-  const counts = COUNTS.map((count) => [count, Number(row[count] ?? 0)] as const);
-  const names = NAMES.flatMap((name) => (row[name] === undefined ? [] : [[name, String(row[name])] as const]));
-  const time = row['hour'] === undefined ? {} : { hour: Number(row['hour']) };
-  return { ...noCounts(), ...time, ...Object.fromEntries([...names, ...counts]) };
+  const names: Partial<Record<(typeof NAMES)[number], string>> = {};
+  for (const name of NAMES) if (row[name] !== undefined) names[name] = String(row[name]);
+  const sum = { currency: '', ...(row['hour'] === undefined ? {} : { hour: Number(row['hour']) }), ...names, ...noCounts() };
+  for (const count of COUNTS) sum[count] = Number(row[count] ?? 0);
+  return sum;
 }
 
 class FaultyFile extends Error {

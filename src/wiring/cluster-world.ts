@@ -7,7 +7,7 @@ import type { KubeApi, Leadership } from '../cluster/client/ports.ts';
 import { createReflector } from '../cluster/client/reflector.ts';
 import { createReadyLeadership, rememberFollowing } from '../cluster/leadership/ready-leadership.ts';
 import { createTermCopies } from '../cluster/client/term-copies.ts';
-import { createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
+import { countReplicas, createReplicaReports, type ReplicaReports } from '../cluster/leadership/replica-reports.ts';
 import { LEASES, SLOT_SPECS } from '../cluster/client/decide/resource-path.ts';
 import { createRecordReflector, createModelRecords } from '../cluster/models/model-records.ts';
 import { createClusterModelStore } from '../cluster/models/cluster-model-store.ts';
@@ -24,6 +24,7 @@ import { parsePodProxy } from '../cluster/workloads/decide/pod-proxy.ts';
 import { createAutoscaler } from '../cluster/slots/autoscaler.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/slots/resource-events.ts';
+import { createRevisionResources } from '../cluster/slots/revision-resources.ts';
 import { createSlotResources, createSlotUrgency } from '../cluster/slots/slot-resources.ts';
 import { createStatusResources } from '../cluster/slots/status-resources.ts';
 import { createVersionMigration } from '../cluster/slots/version-migration.ts';
@@ -71,10 +72,12 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
   let released: Promise<void> | undefined;
   const background: Promise<void>[] = [];
   let reports: ReplicaReports | undefined;
+  let gateways = 1;
   return ok({
     ...parts.world,
     leadership,
     tokens,
+    gateways: () => gateways,
     cluster: { waiting: parts.waiting, leaderTransitions: lease.transitions },
     listCluster: () => ({ replica: identity, leader: lease.holder(), leads: leadership.leads(), pods: parts.world.runtime.pods() }),
     shareTraffic(local) {
@@ -100,6 +103,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       background.push(createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal));
+      background.push(countReplicas({ api: leaseApi.value, identity, onCount: (count) => (gateways = count) }, running.signal));
       if (reports !== undefined) background.push(reports.start(running.signal), parts.createScaling(reports).start(running.signal));
     },
     async resign() {
@@ -153,6 +157,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const { generationOf, lastGoodOf, ownerOf } = source;
   const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
   const events = createResourceEvents({ api, ownerOf, leadership, instance: identity, clock, log, observer });
+  const { SVC_REVISION_HISTORY: most } = settings;
+  const revisions = most === 0 ? undefined : createRevisionResources({ api, slots, ownerOf, lastGoodOf, leadership, most, clock, log });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
@@ -189,7 +195,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     host: UNKNOWN_HOST,
     records: { read: async () => source.statuses() },
     editor: createResourceEditor({ api, slots }),
-    sinks: [statuses, events],
+    ...(revisions === undefined ? {} : { revisions }),
+    sinks: revisions === undefined ? [statuses, events] : [statuses, events, revisions],
     publishedView: (view) => (leadership.leads() ? view : follow(view, source.statuses())),
   } satisfies Partial<World>;
   const createScaling = ({ traffic }: Pick<ReplicaReports, 'traffic'>) =>

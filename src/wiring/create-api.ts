@@ -2,18 +2,20 @@
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { Manage } from '../api/ports.ts';
-import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
-import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
+import type { AuditTrail } from '../api/manage/audit-trail.ts';
+import { reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
 import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
+import { createMcpRoutes } from '../api/mcp/mcp-route.ts';
 import { createRoutes } from '../api/routes.ts';
-import { buildServer, type HttpApi } from '../api/server/server.ts';
+import { buildServer, type HttpApi, type ServerDeps } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
 import { createRealtime } from '../api/v1/realtime/realtime.ts';
 import { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
 import { createOllamaRoutes, type OllamaDeps } from '../api/v1/ollama-routes.ts';
 import { createV1Routes, type V1Deps } from '../api/v1/v1-routes.ts';
 import type { ReportRequest } from '../gateway/exchange-deps.ts';
+import { createTracer } from '../gateway/trace/request-trace.ts';
 import type { KeepImage } from '../gateway/translate/translation-run.ts';
 import { createGateway } from '../gateway/create-gateway.ts';
 import type { ProviderKind } from '../schema/slot/provider-kinds.ts';
@@ -22,6 +24,7 @@ import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement } from './manage-models.ts';
+import { openRecords } from './open-records.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
@@ -34,12 +37,9 @@ import type { Authorize } from '../auth/check-token.ts';
 import { ALLOWED } from '../auth/decide/decide-access.ts';
 import { createImageCache } from '../files/image-cache.ts';
 import type { Settings } from '../schema/settings/settings.ts';
-import { createChangeRecord } from '../files/change-files.ts';
 import { createVoiceFiles } from '../files/voice-files.ts';
 import { chatAbilities } from '../gateway/route/decide/route.ts';
 import { imitatesVoices } from '../gateway/translate/decide/plan-voice.ts';
-import { createUsageRecorder, openUsageFile, type UsageRecorder } from '../usage/usage-recorder.ts';
-import type { SlotName } from '../schema/words/names.ts';
 import type { VoiceStore } from '../schema/slot/voice-store.ts';
 
 /** Workers report within milliseconds, unless one hangs. */
@@ -58,7 +58,8 @@ interface ApiParts {
 
 export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
-  const { board, metrics, traffic, limitAccounts, workers, limits, clock, heap } = controller;
+  const { board, metrics, traffic, callerLimits, workers, limits, clock, heap, traces, taps } = controller;
+  const startTrace = createTracer(traces?.sampling);
   const { audit, note, ...records } = openRecords(options, { world, controller });
   const manage = createManage(options, { world, controller }, audit);
   const images = openImageCache(settings, clock.wallNow, stopping);
@@ -67,7 +68,9 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     providers,
     traffic,
-    limitAccounts,
+    limitAccounts: callerLimits.accounts,
+    startTrace,
+    taps,
     settings: limits,
     now: clock.now,
     onFault: logFaults(log),
@@ -84,6 +87,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     ...records,
     traffic: traffic.ofSlot,
+    limits: callerLimits.state,
     watchProgress: traffic.watchProgress,
     settings,
     features: () => featuresOf(options, world.runtime.traits.kind),
@@ -94,20 +98,16 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
+  const mcp = createMcpRoutes({ ...records, routes, manage, actAs: audit.actAs, onFault: logFaults(log) });
   const api: HttpApi = buildServer({
-    routes: [...routes, ...createDashboardRoutes(options.dashboard === undefined ? new Map() : readPageFiles(options.dashboard))],
+    routes: [...routes, ...mcp, ...pagesOf(options)],
     settings,
-    gateway: {
-      budget: gateway.budget,
-      close: async (graceMs, ...more) => void (await Promise.all([closeSpoken(graceMs), gateway.close(graceMs, ...more)])),
-    },
-    site: createSiteGuard(
-      readSitePolicy(settings, world.runtime.traits.network === 'pods'),
-      (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
-    ),
+    gateway: closedTogether(gateway, closeSpoken),
+    site: guardSite(options, world, mayManage),
     authorize: images.admit(access.authorize),
     actAs: audit.actAs,
-    report: metrics.requestFinished,
+    report: refusalsTo(controller),
+    startTrace,
     onFault: logFaults(log),
     accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
@@ -115,6 +115,22 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
   workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
   return { api, wyoming, usage: records.usage };
 }
+
+const closedTogether = (
+  { budget, close }: Pick<ReturnType<typeof createGateway>, 'budget' | 'close'>,
+  closeSpoken: (graceMs: number) => Promise<unknown>,
+): ServerDeps['gateway'] => ({
+  budget,
+  close: async (graceMs, ...more) => void (await Promise.all([closeSpoken(graceMs), close(graceMs, ...more)])),
+});
+
+const guardSite = ({ settings }: ServiceOptions, world: World, mayManage: ApiParts['mayManage']) =>
+  createSiteGuard(
+    readSitePolicy(settings, world.runtime.traits.network === 'pods'),
+    (socket) => settings.SVC_MANAGEMENT_LISTEN !== undefined && !mayManage(socket),
+  );
+
+const pagesOf = ({ dashboard }: ServiceOptions) => createDashboardRoutes(dashboard === undefined ? new Map() : readPageFiles(dashboard));
 
 /** Connections that last longer than a request. */
 function createSpoken(
@@ -145,24 +161,29 @@ function ollamaRoutes(
 
 function listenersOf(
   { log }: ServiceOptions,
-  { controller: { metrics }, access }: Pick<ApiParts, 'controller' | 'access'>,
+  { controller, access }: Pick<ApiParts, 'controller' | 'access'>,
   { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
 ): WorkerPoolListeners {
   return {
-    finished: reportTo(metrics.requestFinished, note),
-    refused: metrics.requestFinished,
+    finished: reportTo(controller.metrics.requestFinished, note),
+    refused: refusalsTo(controller),
     onFault: logFaults(log),
     tokenUsed: access.tokenUsed,
+    captured: (ids, text) => controller.captures?.take(ids, text),
     takeOver: (socket, bytes) => takeOver(server, socket, bytes),
   };
 }
 
+/** Requests that were refused for their credentials or their form. */
+const refusalsTo = ({ metrics, traces }: Pick<Controller, 'metrics' | 'traces'>): ReportRequest =>
+  traces === undefined ? metrics.requestFinished : reportTo(metrics.requestFinished, traces.note);
+
 function afterReports(metrics: Controller['metrics'], workers: Pick<WorkerPool, 'sync'>): Controller['metrics'] {
   return {
     ...metrics,
-    async text() {
+    async text(format) {
       await Promise.race([workers.sync(), sleep(REPORTS_MS)]);
-      return await metrics.text();
+      return await metrics.text(format);
     },
   };
 }
@@ -180,7 +201,8 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     runtime: world.runtime.traits.kind,
     startedAt,
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
-    profiles: world.profiles && audit.profiles(world.profiles),
+    profiles: world.profiles && audit.profiles(world.profiles, world.editor),
+    revisions: world.revisions,
     preview: async (overlay, asked) => loop.preview(overlay, asked),
     ask: traffic.parking.ask,
     events: controller.events,
@@ -232,18 +254,6 @@ export function openImageCache(settings: Settings, wallNow: () => number, stoppi
   return { keep, source: cache, admit };
 }
 
-/** Changes are in memory in a cluster, where no directory outlives a replica. */
-function openRecords(options: ServiceOptions, parts: Pick<ApiParts, 'world' | 'controller'>) {
-  const { settings, log } = options;
-  const { loop, clock } = parts.controller;
-  const isCluster = parts.world.runtime.traits.network === 'pods';
-  const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
-  const audit = createAuditTrail({ log, note: loop.note, keep: changes.add, wallNow: clock.wallNow });
-  const requests = createRequestRecord(clock.wallNow);
-  const usage = openUsage(options, parts);
-  return { audit, changes, requests, usage, note: usage === undefined ? requests.note : reportTo(requests.note, usage.note) };
-}
-
 /** Undefined in a cluster: replicas share no directory, so each would know other voices. */
 export function openVoices(
   { settings, log }: Pick<ServiceOptions, 'settings'> & { readonly log: Pick<ServiceOptions['log'], 'warn'> },
@@ -253,20 +263,6 @@ export function openVoices(
   if (runtime.traits.network === 'pods') return undefined;
   const { SVC_STATE_DIR: stateDir, SVC_VOICE_LIMIT: limit } = settings;
   return createVoiceFiles({ directory: path.join(stateDir, 'voices'), limit, wallNow, onProblem: (message) => log.warn({}, message) });
-}
-
-/** Undefined in a cluster, where replicas share no file. */
-function openUsage(
-  { settings, log }: ServiceOptions,
-  { world, controller: { board, clock } }: Pick<ApiParts, 'world' | 'controller'>,
-): UsageRecorder | undefined {
-  if (settings.SVC_USAGE === 'off' || world.runtime.traits.network === 'pods') return undefined;
-  const modelOf = (name: SlotName): string | undefined => {
-    const slot = board.current().slots.get(name);
-    return slot?.model?.id ?? slot?.spec.model.default;
-  };
-  const database = openUsageFile(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
-  return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, modelOf, log });
 }
 
 function v1Parts(

@@ -16,6 +16,7 @@ import { kindFacts } from '../schema/slot/provider-kinds.ts';
 import { withRemotes } from '../remote/remote-runtime.ts';
 import { createHostProbe } from '../host/host-probe.ts';
 import { createProfileStore } from '../host/slots/profile-directory.ts';
+import { createRevisionFiles } from '../host/slots/revision-files.ts';
 import { createTomlDirectory } from '../host/slots/toml-directory.ts';
 import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs, type OwnProgram, type ServiceOptions, type World } from './world.ts';
@@ -30,21 +31,22 @@ export async function createHostWorld(
   programs?: () => readonly OwnProgram[],
 ): Promise<Result<World>> {
   const { settings, log } = options;
+  const { SVC_CONFIG_DIR: configDir, SVC_QUIET_PERIOD: quietPeriodMs } = settings;
   const hardware = await openHardware(options);
   if (!hardware.ok) return hardware;
-  const directory = path.join(settings.SVC_CONFIG_DIR, 'slots');
+  const directory = path.join(configDir, 'slots');
   const records = createStatusRecords(path.join(settings.SVC_STATE_DIR, 'status'), log);
+  const history = openHistory(options);
   const slots = createTomlDirectory({
     directory,
+    ...history.source,
     lastGoodDirectory: path.join(settings.SVC_STATE_DIR, 'slots'),
     records,
-    quietPeriodMs: settings.SVC_QUIET_PERIOD,
+    quietPeriodMs,
     log,
   });
   const editor = createTomlEditor({ directory });
-  const profilesDirectory = path.join(settings.SVC_CONFIG_DIR, 'profiles');
-  const { SVC_QUIET_PERIOD: quietPeriodMs } = settings;
-  const profiles = createProfileStore({ directory: profilesDirectory, slotsDirectory: directory, editor, quietPeriodMs });
+  const profiles = createProfileStore({ directory: path.join(configDir, 'profiles'), slotsDirectory: directory, editor, quietPeriodMs });
   const readHardware = async (): Promise<Hardware> => withPrograms(await hardware.value.read(), programs?.());
   const host = createHostProbe({ hardware: readHardware });
   const catalogue = await createServiceCatalogue(options, { keeps: true });
@@ -75,14 +77,21 @@ export async function createHostWorld(
     records,
     editor,
     profiles,
-    sinks: [],
+    ...history.world,
     shareTraffic: (local) => local,
     leadership: { leads: () => true, changes: () => undefined },
     publishedView: (view) => view,
     start: () => undefined,
     resign: async () => undefined,
-    stop: async () => undefined,
   });
+}
+
+/** What the source of slots tells the history, and the parts of the world that it consists of. */
+function openHistory({ settings, log }: ServiceOptions) {
+  const { SVC_STATE_DIR, SVC_REVISION_HISTORY: most } = settings;
+  if (most === 0) return { source: {}, world: { sinks: [], stop: async () => undefined } };
+  const revisions = createRevisionFiles({ directory: path.join(SVC_STATE_DIR, 'revisions'), most, log, wallNow: Date.now });
+  return { source: { accepted: revisions.follow }, world: { revisions, sinks: [revisions], stop: revisions.flush } };
 }
 
 function promptStoreOf({ settings, providers, log }: ServiceOptions): { readonly prompts?: PromptStore } {

@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import { listenError, mostConnections } from '../host/host-probe.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
+import type { WorkerStart } from '../turbo/workers/messages.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
 import type { ServiceOptions, World } from './world.ts';
 import { succeeds } from '../files/write-file.ts';
@@ -53,14 +54,15 @@ export async function startWorkers(
   workers: WorkerPool,
   { settings, env }: Pick<ServiceOptions, 'settings' | 'env'>,
   processes: number,
-  address: { readonly host: string; readonly port: number },
+  { host, port, sampling }: { readonly host: string; readonly port: number } & Pick<WorkerStart, 'sampling'>,
 ): Promise<void> {
   const shares = shareLimits(settings, processes);
   await workers.start({
     file: fileURLToPath(new URL('worker-main.ts', import.meta.url)),
     env: environmentOf(env),
-    host: address.host,
-    port: address.port,
+    host,
+    port,
+    sampling,
     settings: shares.worker,
     mostBodyBytes: shares.workerBodyBytes,
   });

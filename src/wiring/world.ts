@@ -28,6 +28,7 @@ import { enginesOf, rememberEngines, type LiveRegistry } from './engines.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
+import type { RevisionStore } from '../schema/slot/revision-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Catalogue } from '../models/catalogue/catalogue.ts';
@@ -71,12 +72,16 @@ export interface World {
   readonly records: FailureRecords;
   readonly editor: SlotEditor;
   readonly profiles?: ProfileStore;
+  /** Undefined where none are kept. */
+  readonly revisions?: RevisionStore;
   readonly sinks: readonly StatusSink[];
   /** The traffic for the loop, including other replicas'. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;
   readonly leadership: { leads(): boolean; changes(wake: Wake, signal: AbortSignal): void };
   /** Returns the view that this replica publishes instead of the one that its loop derived. */
   publishedView(view: BoardView): BoardView;
+  /** Gateways that serve the same slots, with this one. Default: 1. */
+  readonly gateways?: () => number;
   readonly cluster?: ClusterSources;
   readonly listCluster?: () => ClusterListing;
   /** Starts what runs beside the loop. In a cluster, it reports to the observer. */

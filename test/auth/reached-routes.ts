@@ -36,8 +36,8 @@ export async function startReachedRoutes(authorize: Authorize): Promise<ReachedR
   mkdirSync(join(page, 'assets'));
   writeFileSync(join(page, 'index.html'), '<!doctype html>');
   writeFileSync(join(page, 'assets/page-1.js'), '');
-  const world = await startWorld({ v1: true });
-  const table: readonly Route[] = [...world.routes, ...pageRoutes(page)];
+  const world = await startWorld({ v1: true, env: { SVC_MCP: 'on' } });
+  const table: readonly Route[] = [...world.routes, ...world.agents.routes, ...pageRoutes(page)];
   const parsed = parseSettings({});
   if (!parsed.ok) throw new Error(parsed.problems.join());
   const door = createSecondDoor();

@@ -1,4 +1,6 @@
 /** The dashboard from the user's point of view: real service, real model server, real browser. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
@@ -52,6 +54,21 @@ describeWithBrowser('the dashboard', () => {
     const states: unknown = await page.evaluate('window.states');
     expect(states).toEqual(expect.arrayContaining(['offline', 'warming', 'ready']));
     expect(await service.slot('primary')).toMatchObject({ status: { state: 'ready' } });
+  }, 60_000);
+
+  test('says on every page while requests are captured', async () => {
+    const page = await open('#/slots');
+    await page.getByText('Live', { exact: true }).waitFor();
+    const notice = page.getByText('requests are being captured');
+    expect(await notice.count()).toBe(0);
+    const headers = { 'content-type': 'application/json' };
+    const started = await fetch(`${service.url}/api/captures`, { method: 'POST', headers, body: '{"slot":"primary"}' });
+    await notice.waitFor();
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await notice.waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await fetch(`${service.url}/api/captures/${JSON.parse(await started.text()).id}`, { method: 'DELETE' });
+    await notice.waitFor({ state: 'detached' });
   }, 60_000);
 
   test('streams a chat, and lists a slot with an error first', async () => {
@@ -114,6 +131,30 @@ describeWithBrowser('the dashboard', () => {
     expect(stored).toMatchObject({ spec: { priority: 7, enabled: true, model: { default: 'demo-owl' } } });
   }, 60_000);
 
+  test('lists the revisions of a slot, and returns to one of them', async () => {
+    await service.save('primary', PRIMARY.replace('demo-fox', 'demo-owl'));
+    const revisions = async () => await (await fetch(`${service.url}/api/slots/primary/revisions`)).text();
+    await eventually('the edit is a revision', async () => (await revisions()).includes('demo-owl'));
+    const page = await open('#/slots/primary/history');
+    const newest = page.getByRole('listitem').filter({ hasText: 'changed model.default from "demo-fox" to "demo-owl"' });
+    await newest.first().waitFor();
+    expect(await newest.first().getByRole('button').count()).toBe(0);
+    await picture(page, 'history');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page
+      .getByRole('button', { name: /^Undo to/ })
+      .first()
+      .click();
+    const dialog = page.getByRole('dialog', { name: /^Return slot "primary" to revision/ });
+    await dialog.getByRole('button', { name: 'Apply' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page
+      .getByText(/undo to [0-9]+/)
+      .first()
+      .waitFor();
+    expect(await readFile(join(service.configDir, 'slots', 'primary.toml'), 'utf8')).toBe(PRIMARY);
+  }, 60_000);
+
   test('creates a token that is shown once, and revokes it', async () => {
     const page = await open('#/settings');
     await page.getByRole('button', { name: 'Create token' }).click();
@@ -129,6 +170,32 @@ describeWithBrowser('the dashboard', () => {
     await page.getByRole('button', { name: 'Revoke laptop' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await page.getByText('No tokens yet').waitFor();
+  }, 60_000);
+
+  test('shows what callers, models and slots have used, and what it costs', async () => {
+    await service.save(
+      'primary',
+      `${PRIMARY.replace('false', 'true')}[price]\ncurrency = "EUR"\noutput_tokens = 5000\nprompt_tokens = 0.1\n`,
+    );
+    await until(isAnswering);
+    await (await service.chat({ model: 'primary', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 20 })).text();
+    const page = await open('#/activity/usage');
+    const row = page.getByRole('row', { name: 'anyone' });
+    await row.waitFor();
+    expect(await row.textContent()).toMatch(/0\.\d\d EUR$/);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'usage-caller');
+    for (const [group, name] of [
+      ['Model', 'demo-fox'],
+      ['Slot', 'primary'],
+    ] as const) {
+      await page.getByLabel('Group by').selectOption({ label: group });
+      await page.getByRole('row', { name }).waitFor();
+    }
+    const total = await page.getByRole('row', { name: 'Total' }).textContent();
+    await page.getByLabel('Range').selectOption({ label: 'This hour' });
+    await page.getByRole('row', { name: 'primary' }).waitFor();
+    expect(total).toMatch(/^Total\d+.*EUR$/);
   }, 60_000);
 
   const places = [
@@ -147,6 +214,7 @@ describeWithBrowser('the dashboard', () => {
     'activity',
     'activity/drift',
     'activity/requests',
+    'activity/usage',
     'activity/changes',
     'activity/logs',
     'hardware',

@@ -76,6 +76,23 @@ test('a chat page that does not answer is a problem, and the report says where t
   expect(report(facts)).toContain('journalctl -u svc-chat');
 });
 
+test.each([
+  [
+    { shared: true, gateways: 3, problem: null },
+    { result: 'ok', found: '3 gateways count callers together' },
+  ],
+  [
+    { shared: false, gateways: 2, problem: 'connect ECONNREFUSED' },
+    { result: 'warn', found: expect.stringMatching(/each of 2 gateways enforces its part of each limit: connect ECONNREFUSED$/) },
+  ],
+  [{ shared: false, gateways: 1, problem: null }, undefined],
+  [undefined, undefined],
+])('counts of callers: %j', (limits, expected) => {
+  const found = check('limits', { ...OPEN, limits });
+  if (expected === undefined) expect(found).toBeUndefined();
+  else expect(found).toMatchObject(expected);
+});
+
 test('checks without problems share four lines, and every problem has a line of its own', () => {
   const ok = (name: string) => ({ name, result: 'ok', found: name, hint: '' }) as const;
   const names = [

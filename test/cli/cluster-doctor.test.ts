@@ -95,6 +95,16 @@ describe('svcctl doctor with a cluster', () => {
     expect(check('replicas')).toMatchObject({ result: 'ok', found: expect.stringContaining('may not list pods') });
   });
 
+  test('warns of counts of callers that are not shared', async () => {
+    world.limits = { shared: false, gateways: 3, problem: 'connect ECONNREFUSED' };
+    expect((await doctor()).check('answer')).toMatchObject({
+      result: 'warn',
+      found: expect.stringContaining('each of 3 gateways enforces'),
+    });
+    world.limits = { shared: true, gateways: 3, problem: null };
+    expect((await doctor()).check('answer')).toMatchObject({ result: 'ok' });
+  });
+
   test('stops if the API server does not answer', async () => {
     await cluster.goDown();
     const { code, checks, check } = await doctor();

@@ -201,6 +201,17 @@ describe('svcctl doctor, while a service answers', () => {
     expect(check('address')).toMatchObject({ result: 'ok', found: expect.stringContaining('svc 0.3.0 answers at 0.0.0.0:') });
     expect(check('access')).toBeDefined();
   });
+
+  test('warns while requests are captured', async () => {
+    Object.assign(status, { captures: 2 });
+    const { check } = await doctor({ pid: process.pid, host: hostname() });
+    Object.assign(status, { captures: 0 });
+    expect(check('address')).toMatchObject({
+      result: 'warn',
+      found: expect.stringContaining('recorded by 2 captures'),
+      hint: expect.stringContaining('svcctl capture stop'),
+    });
+  });
 });
 
 describe('svcctl completion', () => {

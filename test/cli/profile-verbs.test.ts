@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from '../api/manage/world.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { UNKNOWN_MODEL } from '../api/manage/world-models.ts';
 import { openProfiles, type WorldProfiles } from '../api/manage/world-profiles.ts';
 import { svcctl } from './run-svcctl.ts';
 

@@ -13,6 +13,8 @@ export interface RunOptions {
   /** Undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /** Starts the program, with these arguments for Node.js. Default: here. */
+  readonly start?: (args: readonly string[], env: NodeJS.ProcessEnv) => ChildProcess;
 }
 
 const ENTRY = path.resolve(import.meta.dirname, '../../src/cli/svcctl.mjs');
@@ -22,11 +24,9 @@ const COMPILED = path.resolve(import.meta.dirname, '../../node_modules/.cache/sv
 export function startSvcctl(args: readonly string[], options: RunOptions = {}): ChildProcess {
   // Settings of the test run must not affect the program.
   const own = Object.entries(process.env).filter(([key]) => !/^(SVC|NODE_|NO_COLOR|FORCE_COLOR)/.test(key));
-  return spawn(process.execPath, [ENTRY, ...args], {
-    env: { ...Object.fromEntries(own), NODE_COMPILE_CACHE: COMPILED, ...options.env },
-    cwd: options.cwd,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+  const env = { ...Object.fromEntries(own), NODE_COMPILE_CACHE: COMPILED, ...options.env };
+  if (options.start !== undefined) return options.start([ENTRY, ...args], env);
+  return spawn(process.execPath, [ENTRY, ...args], { env, cwd: options.cwd, stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
 export function svcctl(args: readonly string[], options: RunOptions = {}): Promise<Ran> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from '../api/manage/world.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { UNKNOWN_MODEL } from '../api/manage/world-models.ts';
 import { startSvcctl, svcctl, type RunOptions } from './run-svcctl.ts';
 
 const primary = SlotName.parse('primary');

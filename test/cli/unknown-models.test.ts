@@ -1,7 +1,8 @@
 /** Verbs that would write the name of a model that nothing provides. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from '../api/manage/world.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { UNKNOWN_MODEL } from '../api/manage/world-models.ts';
 import { svcctl, type RunOptions } from './run-svcctl.ts';
 
 let world: World;

@@ -6,6 +6,7 @@ import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { eventually } from '../support/eventually.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { encodeFoxAdapter, encodeFoxDraft } from '../support/models/tiny-companions.ts';
+import { encodePredictingFox } from '../support/models/tiny-predictor.ts';
 import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
@@ -37,12 +38,13 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
     const explain = async (): Promise<string> =>
       JSON.parse(await (await fetch(`${service.url}/api/slots/${SLOT}/explain`)).text()).text ?? '';
     const server = async (): Promise<string | undefined> => /served by "(.*)"/.exec(await explain())?.[1];
-    const serve = async (...keys: readonly string[]): Promise<void> => {
+    const serveText = async (text: string): Promise<void> => {
       const before = await server();
-      await service.save(SLOT, slotOf(...keys));
+      await service.save(SLOT, text);
       await eventually('a server with these keys', async () => ![undefined, before].includes(await server()), 60_000);
       await service.until(SLOT, 'up to date', (slot) => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot));
     };
+    const serve = async (...keys: readonly string[]): Promise<void> => await serveText(slotOf(...keys));
     const ask = async (model: string, more: object = {}): Promise<string> =>
       chatText(await service.chat({ model, temperature: 0, messages: [{ role: 'user', content: 'Say it' }], ...more }));
     const post = async (where: string, body: object) => {
@@ -104,6 +106,29 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
       expect(timings.draft_n_accepted).toBeGreaterThan(0);
       expect(await ask(`${SLOT}:lazy`)).toBe(LAZY);
     }, 60_000);
+
+    test('the head of a model proposes tokens, which change no answer, and admission counts its memory', async () => {
+      await writeFile(path.join(service.modelsDir, 'predicting-fox.gguf'), encodePredictingFox());
+      /** Of admission, also where it takes what it has measured instead. */
+      const estimateMib = async (...keys: readonly string[]): Promise<number> => {
+        await serveText(slotOf(...keys).replace('demo-fox', 'predicting-fox.gguf'));
+        const text = await explain();
+        return Number((/the estimate of (\d+) MiB/.exec(text) ?? /needs (\d+) MiB/.exec(text))?.[1]);
+      };
+      const aloneMib = await estimateMib();
+      expect(await explain()).not.toContain('draft:');
+      const mib = await estimateMib('draft = { mtp = true, max = 2 }');
+      const answer = await service.chat({ model: SLOT, temperature: 0, messages: [{ role: 'user', content: 'Say it' }] });
+      const { choices, timings } = JSON.parse(await answer.text());
+      expect(choices[0].message.content).toBe(DEMO_SENTENCES['demo-fox']);
+      expect(timings.draft_n).toBeGreaterThan(0);
+      expect(timings.draft_n_accepted).toBeGreaterThan(0);
+      const [, counted] =
+        /draft: the head of the model proposes up to 2 tokens, with ([\d.]+) MiB of the memory/.exec(await explain()) ?? [];
+      expect(Number(counted)).toBeGreaterThan(2);
+      // Sizes from 100 MiB on are written in whole MiB.
+      expect(Math.abs(mib - aloneMib - Number(counted))).toBeLessThan(1.1);
+    }, 180_000);
 
     test('keys and values are stored in fewer bits', async () => {
       await serve('kv_cache = { k = "q8_0", v = "q4_0" }');

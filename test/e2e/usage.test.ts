@@ -14,11 +14,12 @@ describe.each([
 ])('with %s', (_what, workers) => {
   let service: Service;
   let upstream: Awaited<ReturnType<typeof startCounting>>;
+  const slotText = (): string =>
+    `provider = "remote"\n[model]\ndefault = "counting"\n[remote]\nurl = "http://127.0.0.1:${upstream.port}/v1"\nprivate = true\n`;
   beforeAll(async () => {
     upstream = await startCounting();
     service = await startService({ runtime: 'process', environment: { SVC_WORKERS: workers } });
-    const remote = `url = "http://127.0.0.1:${upstream.port}/v1"\nprivate = true\n`;
-    await service.save('primary', `provider = "remote"\n[model]\ndefault = "counting"\n[remote]\n${remote}`);
+    await service.save('primary', slotText());
     await service.until('primary', 'ready', isAnswering);
   }, 120_000);
   afterAll(async () => {
@@ -27,6 +28,16 @@ describe.each([
     upstream.server.close();
   }, 60_000);
 
+  const price = async (currency: string, prompt: number): Promise<void> => {
+    const prices = `currency = "${currency}"\nprompt_tokens = ${prompt}\ncached_tokens = 100\noutput_tokens = ${2 * prompt}\n`;
+    await service.save('primary', `${slotText()}[price]\n${prices}`);
+    await service.until('primary', 'priced', (slot) => {
+      const { spec, status, generation } = Object(slot);
+      const isApplied =
+        spec?.price?.currency === currency && spec.price.prompt_tokens === prompt && status.observed_generation === generation;
+      return isApplied && isAnswering(slot);
+    });
+  };
   const ask = async (content: string, more: object = {}, signal?: AbortSignal): Promise<Response> =>
     await service.chat({ model: 'primary', messages: [{ role: 'user', content }], ...more }, signal);
   const read = async (): Promise<Record<string, number>> => {
@@ -94,6 +105,24 @@ describe.each([
     expect(Number((await read())['output_tokens'])).toBe(upstream.counted.output + Number(guessed['output_tokens']) - output);
   }, 120_000);
 
+  test('a price makes a bill of what the upstream has counted, and an edit of it changes no earlier bill', async () => {
+    const costs = async (): Promise<unknown> => (await read())['cost'];
+    expect(await costs()).toEqual([]);
+    await price('EUR', 1000);
+    const before = { ...upstream.counted };
+    await mix();
+    const { input, cached, output } = upstream.counted;
+    const [paid, reused, made] = [input - before.input, cached - before.cached, output - before.output];
+    const eur = { currency: 'EUR', amount: ((paid - reused) * 1000 + reused * 100 + made * 2000) / 1e6 };
+    await eventually('the bill is complete', async () => JSON.stringify(await costs()) === JSON.stringify([eur]));
+    await price('EUR', 4000);
+    expect(await costs()).toEqual([eur]);
+    await price('USD', 4000);
+    await (await ask('say 3')).text();
+    const usd = { currency: 'USD', amount: (18 * 4000 + 12 * 100 + 3 * 8000) / 1e6 };
+    await eventually('the dollars are counted apart', async () => JSON.stringify(await costs()) === JSON.stringify([eur, usd]));
+  }, 60_000);
+
   test('the file is readable by the service alone, and nothing of a request is in it', async () => {
     const file = path.join(service.environment['SVC_STATE_DIR'] ?? '', 'usage.sqlite');
     expect((await stat(file)).mode & 0o777).toBe(0o600);
@@ -112,7 +141,7 @@ describe.each([
     const table = await svcctl(['usage', '--by', 'token,slot', '--since', '1d'], { env });
     expect(table).toMatchObject({ code: 0, err: '' });
     expect(table.out).toMatch(
-      /^CALLER +SLOT +REQUESTS +ERRORS +INPUT +CACHED +OUTPUT +BUSY\n.*\banyone +primary +\d+ +60 +~\d+ +\d+ +~\d+ +\d/s,
+      /^CALLER +SLOT +REQUESTS +ERRORS +INPUT +CACHED +OUTPUT +BUSY +COST\n.*\banyone +primary +\d+ +80 +~\d+ +\d+ +~\d+ +\S+ +~\d+\.\d\d EUR/s,
     );
     expect(service.output()).not.toMatch(/ExperimentalWarning|SQLite/);
   });

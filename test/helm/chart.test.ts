@@ -23,10 +23,13 @@ const textAt = (value: unknown, key: string): string | undefined => {
 };
 
 /** Parses the environment of the gateway container. */
+/** What Secrets and pods say. */
+const FROM_ELSEWHERE: Readonly<Record<string, string>> = { SVC_LIMITS_URL: 'redis://:secret@valkey:6380' };
+
 function settingsOf(objects: readonly Json[]): ParsedSettings {
   const variables = listAt(container(objects), 'env').map((each) => [
     textAt(each, 'name'),
-    textAt(each, 'value') ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc',
+    textAt(each, 'value') ?? FROM_ELSEWHERE[textAt(each, 'name') ?? ''] ?? '8c1f0e3a-1b2c-4d5e-8f90-123456789abc',
   ]);
   return parseSettings(Object.fromEntries(variables));
 }
@@ -211,6 +214,21 @@ describeWithHelm('The chart', () => {
     const labels = at(gatewayOf(await renderValues({})), 'spec', 'template', 'metadata', 'labels');
     expect(at(slots, 'spec', 'ingress')).toEqual([{ from: [{ podSelector: { matchLabels: labels } }] }]);
     expect(at(slots, 'spec', 'egress', 1, 'to', 0, 'ipBlock', 'except')).toEqual(['169.254.0.0/16']);
+  });
+
+  test.each([
+    ['http://prometheus.monitoring:9090/', 9090],
+    ['http://prometheus.monitoring', 80],
+    ['https://prometheus.monitoring/here', 443],
+    ['http://[fd00::1]:9091', 9091],
+  ])('allows gateways to reach Prometheus at %s', async (url, port) => {
+    const egressOf = async (settings: object): Promise<readonly unknown[]> => {
+      const policy = ofKind(await renderValues({ settings }), 'NetworkPolicy').find((object) => at(object, 'metadata', 'name') === 'svc');
+      return listAt(policy, 'spec', 'egress');
+    };
+    const allowed = { ports: [{ port, protocol: 'TCP' }] };
+    expect(await egressOf({ SVC_PROMETHEUS_URL: url })).toContainEqual(allowed);
+    expect(await egressOf({})).not.toContainEqual(allowed);
   });
 
   test('connects the chat UI to the gateway', async () => {

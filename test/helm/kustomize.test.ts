@@ -68,6 +68,7 @@ describeWithHelm('The kustomizations', () => {
   test.each([
     [['authentication'], ['auth.enabled=true']],
     [['few-rights'], FEW],
+    [['shared-limits'], ['limits.urlSecret.name=svc-limits']],
     [
       ['few-rights', 'authentication'],
       ['auth.enabled=true', ...FEW],

@@ -206,6 +206,29 @@ describeWithHelm('The chart', () => {
     await expect(renderValues({ service })).rejects.toThrow(problem);
   });
 
+  test('gives the gateways the server of limits, from a Secret or as it stands, and lets them connect to it', async () => {
+    const withLimits = async (values: Json) => {
+      const objects = await renderValues(values);
+      const policy = ofKind(objects, 'NetworkPolicy').find((object) => nameOf(object) === nameOf(gatewayOf(objects)));
+      const ports = listAt(policy, 'spec', 'egress').flatMap((rule) => listAt(rule, 'ports').map((port) => at(port, 'port')));
+      const entries = listAt(podOf(objects), 'containers', 0, 'env');
+      return { entry: entries.find((each) => at(each, 'name') === 'SVC_LIMITS_URL'), ports };
+    };
+    const none = await withLimits({});
+    expect(none.entry).toBeUndefined();
+    expect(none.ports).not.toContain(6379);
+    const plain = await withLimits({ limits: { url: 'redis://valkey:6379' } });
+    expect(plain.entry).toEqual({ name: 'SVC_LIMITS_URL', value: 'redis://valkey:6379' });
+    expect(plain.ports.filter((port) => port !== 6379)).toEqual(none.ports);
+    expect(plain.ports).toContain(6379);
+    const secret = await withLimits({ limits: { urlSecret: { name: 'counts' } }, networkPolicy: { limitsPorts: [6380] } });
+    expect(secret.entry).toEqual({ name: 'SVC_LIMITS_URL', valueFrom: { secretKeyRef: { name: 'counts', key: 'url' } } });
+    expect(secret.ports).toContain(6380);
+    await expect(renderValues({ limits: { url: 'redis://valkey', urlSecret: { name: 'counts' } } })).rejects.toThrow(
+      'Set either "limits.url" or "limits.urlSecret.name", not both',
+    );
+  });
+
   test.each(Object.entries(VALUE_SETS))(
     'with the values "%s" has one test, which may reach the gateway and has no rights',
     async (_name, values) => {

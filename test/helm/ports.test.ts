@@ -109,6 +109,7 @@ describeWithHelm('The chart', () => {
     [{ rbac: { createClaims: false } }, ['create persistentvolumeclaims', 'patch persistentvolumeclaims']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: false } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
     [{ settings: { SVC_DISRUPTION_BUDGETS: '0' } }, ['create poddisruptionbudgets', 'patch poddisruptionbudgets']],
+    [{ settings: { SVC_REVISION_HISTORY: 0 } }, ['list', 'create', 'patch', 'delete'].map((verb) => `${verb} controllerrevisions`)],
     [{ auth: { enabled: false } }, ['get secrets', 'list secrets', 'watch secrets', 'patch secrets']],
   ])('with %j grants all rights but %j', async (values, without) => {
     const all = rightsOf(await renderValues({ auth: { enabled: true } }));

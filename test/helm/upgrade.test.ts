@@ -23,6 +23,7 @@ const GIVEN: Readonly<Record<string, Json>> = {
     settings: { SVC_DISRUPTION_BUDGETS: false },
     slots: { primary: { backend: 'cpu', model: { default: 'demo-fox' } } },
   },
+  'a server of limits': { limits: { urlSecret: { name: 'counts' } } },
   'few rights': { gpus: { allocation: 'device-plugin' }, rbac: { create: false }, networkPolicy: { enabled: false } },
 };
 

@@ -49,6 +49,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       identityRoles: { 'Anna@example.com': 'admin', '*@example.com': 'v1-only' },
       proxySecret: { name: 'proxy', key: 'value' },
     },
+    limits: { urlSecret: { name: 'limits', key: 'address' } },
     settings: { SVC_LOG_LEVEL: 'debug', SVC_MAX_CONNECTIONS: 1_000_000, SVC_RESYNC: '1m', SVC_BODY_LIMIT: '128Mi' },
     extraEnv: [
       { name: 'MIRROR_PASSWORD', valueFrom: { secretKeyRef: { name: 'mirror', key: 'password' } } },
@@ -116,6 +117,7 @@ export const VALUE_SETS: Readonly<Record<string, Json>> = {
       gatewayFrom: [peer],
       managementFrom: [peer],
       slotsFrom: [peer],
+      limitsPorts: [6380],
       modelSources: { to: [{ ipBlock: { cidr: '203.0.113.0/24' } }], ports: [443, 8443] },
     },
     podDisruptionBudget: { maxUnavailable: '25%' },

@@ -85,7 +85,7 @@ describeWithCluster('The chart’s service account', () => {
     await writeFile(join(directory, 'config/toolboxes.toml'), '[gguf.cpu]\nimage = "localhost/svc-toolbox-gguf-cpu:v1"\n');
     port = await freePort();
     url = `http://127.0.0.1:${port}`;
-    await serve({ SVC_AUTH_ENABLED: '1' });
+    await serve({ SVC_AUTH_ENABLED: '1', SVC_REVISION_HISTORY: '1' });
   }, 240_000);
 
   async function serve(environment: Readonly<Record<string, string>>): Promise<void> {
@@ -171,10 +171,7 @@ describeWithCluster('The chart’s service account', () => {
     expect(await may('list', 'slotspecs.inference.svc.dev', '--all-namespaces')).toBe('yes');
     expect(await may('patch', 'slotspecs.inference.svc.dev', '--subresource=status', '--all-namespaces')).toBe('no');
     // A slot created through the management API, and its workload.
-    await change('PUT', '/api/slots/primary', {
-      backend: 'cpu',
-      model: { default: 'demo-fox', args: ['--threads', '1'] },
-    });
+    await change('PUT', '/api/slots/primary', { backend: 'cpu', model: { default: 'demo-fox', args: ['--threads', '1'] } });
     await until('the slot to answer', async () => readySlot('primary'), 120_000);
     await change('GET', '/api/slots/primary/logs?tail=5');
     // A foreign Service that replaces ours while the service is paused, and that cannot be updated into ours.
@@ -208,6 +205,9 @@ describeWithCluster('The chart’s service account', () => {
     // Another model: another Deployment, and a ConfigMap that is no longer used.
     await change('PATCH', '/api/slots/primary', { model: { default: 'demo-owl' } });
     await until('the old ConfigMap to be removed', isUsed('delete /configmaps'), 120_000);
+    // Its history has the newest revision only.
+    await change('GET', '/api/slots/primary/revisions');
+    await until('the oldest revision to be removed', isUsed('delete apps/controllerrevisions'));
     // A claim of its own; it need not be bound.
     await createSlot('claiming', { size: '1Gi' });
     await until('a claim', isUsed('create /persistentvolumeclaims'));

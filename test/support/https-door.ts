@@ -68,7 +68,12 @@ export interface Door {
 }
 
 /** Answers 401 to requests without the token. Without one, credentials are passed on. */
-export async function openDoor(to: string, certificate: Certificate, token?: string): Promise<Door> {
+export async function openDoor(
+  to: string,
+  certificate: Certificate,
+  token?: string,
+  listen = { host: '127.0.0.1', port: 0 },
+): Promise<Door> {
   const last = new Map<string, NodeJS.Dict<string | string[]>>();
   let requests = 0;
   const server = createServer({ key: certificate.key, cert: certificate.cert }, (req, res) => {
@@ -86,7 +91,7 @@ export async function openDoor(to: string, certificate: Certificate, token?: str
     res.on('close', () => passed.destroy());
     req.pipe(passed);
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(listen.port, listen.host);
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');

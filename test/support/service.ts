@@ -9,6 +9,7 @@ import { ensureEngine, type Engine } from '../../src/providers/install-engine.ts
 import { SPEECH_ENGINE } from '../../src/providers/speech/speech-server.ts';
 import { eventually } from './eventually.ts';
 import { freePort } from './free-port.ts';
+import type { NetworkHost } from './require/require-network.ts';
 
 /** As for `startGateway()` (`npm run test:long -- fast-path`). */
 const FAST_PATH = process.env['SVC_TEST_FAST_PATH'];
@@ -69,6 +70,8 @@ export interface ServiceOptions {
   readonly engine?: 'installed';
   /** The engine of speech is shared as well, and its demo models are written. */
   readonly speech?: true;
+  /** It runs there, and listens on all addresses. `url` leads to it all the same. */
+  readonly host?: NetworkHost;
 }
 
 const READY_MS = 60_000;
@@ -86,10 +89,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await shareSpeechEngine(join(dir, 'state'));
   }
   if (options.toolboxes !== undefined) await writeFile(join(configDir, 'toolboxes.toml'), options.toolboxes);
+  const { host } = options;
   const port = await freePort();
+  await host?.forward(port);
   const firstPort = 20_000 + (port % 60) * 200;
   const environment = {
-    SVC_LISTEN: `127.0.0.1:${port}`,
+    SVC_LISTEN: `${host === undefined ? '127.0.0.1' : '0.0.0.0'}:${port}`,
     SVC_RUNTIME: options.runtime,
     // After a clean stop no workload remains on the machine; after SIGKILL they do.
     SVC_ON_EXIT: 'stop',
@@ -106,13 +111,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let text = '';
 
   async function start(): Promise<void> {
-    const command = [process.execPath, 'src/cli/svcctl.mjs', 'serve'];
-    const [program = '', ...args] =
-      options.descriptors === undefined ? command : ['prlimit', `--nofile=${options.descriptors}`, ...command];
-    const started = spawn(program, args, {
-      env: { ...ownEnvironment(), ...environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const command = ['src/cli/svcctl.mjs', 'serve'];
+    const env = { ...ownEnvironment(), ...environment };
+    const limited = options.descriptors === undefined ? [] : ['prlimit', `--nofile=${options.descriptors}`];
+    const [program = '', ...args] = [...limited, process.execPath, ...command];
+    const started = host === undefined ? spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] }) : host.spawn(command, env);
     child = started;
     started.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
     started.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()));

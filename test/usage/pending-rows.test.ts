@@ -8,7 +8,7 @@ const finished = { slot, caller: 'token:1a2b3c4d', route: '/v1/chat/completions'
 
 function rowsOf(...requests: readonly (readonly [object, number?, string?])[]): readonly UsageRow[] {
   const pending = new PendingRows();
-  for (const [more, hour = 7, model = 'fox'] of requests) pending.add({ ...finished, ...more }, hour, model);
+  for (const [more, hour = 7, model = 'fox'] of requests) pending.add({ ...finished, ...more }, hour, { model });
   return pending.rows();
 }
 
@@ -27,6 +27,8 @@ describe('a finished request', () => {
     ['of the service itself', { caller: undefined }, { caller: '', requests: 1 }],
     ['with a long name', { caller: `user:${'x'.repeat(5000)}` }, { caller: `user:${'x'.repeat(195)}` }],
     ['with half a character', { caller: 'user:\ud800' }, { caller: 'user:\ufffd' }],
+    ['that was heard', { media: { audioSeconds: 2.5 } }, { audioMs: 2500, images: 0 }],
+    ['with images', { media: { images: 3 } }, { audioMs: 0, images: 3 }],
     ['of no time at all', { seconds: Number.NaN }, { busyMs: 0 }],
   ])('%s is counted', (_what, more, row) => {
     expect(rowsOf([more])).toMatchObject([row]);
@@ -49,8 +51,8 @@ test('a clock that is set back adds to the earlier hour', () => {
 describe('100,000 callers', () => {
   test('in an hour: the first ones have rows of their own, and nothing is lost', () => {
     const pending = new PendingRows();
-    for (let caller = 0; caller < 100_000; caller += 1) pending.add({ ...finished, caller: `user:${caller}` }, 7, 'fox');
-    pending.add({ ...finished, caller: 'user:1' }, 7, 'fox');
+    for (let caller = 0; caller < 100_000; caller += 1) pending.add({ ...finished, caller: `user:${caller}` }, 7, { model: 'fox' });
+    pending.add({ ...finished, caller: 'user:1' }, 7, { model: 'fox' });
     const rows = pending.rows();
     expect(rows.length).toBe(10_001);
     expect(rows.find(({ caller }) => caller === 'user:1')?.requests).toBe(2);
@@ -61,18 +63,60 @@ describe('100,000 callers', () => {
   test('over hours without a store: memory is bounded, and nothing is lost', () => {
     const pending = new PendingRows();
     for (let each = 0; each < 200_000; each += 1)
-      pending.add({ ...finished, caller: `user:${each % 5000}`, slot: slotName(`s${each % 3}`) }, Math.floor(each / 5000), 'fox');
+      pending.add({ ...finished, caller: `user:${each % 5000}`, slot: slotName(`s${each % 3}`) }, Math.floor(each / 5000), {
+        model: 'fox',
+      });
     expect(pending.size).toBeLessThan(20_200);
     expect(sumUsage(pending.rows(), [])).toMatchObject([{ requests: 200_000 }]);
   });
 });
 
+test('callers whose names begin with the same 200 characters are one row', () => {
+  const long = 'x'.repeat(300);
+  expect(rowsOf([{ caller: `${long}1` }], [{ caller: `${long}2` }], [{}, 7, `${long}1`], [{}, 7, `${long}2`])).toMatchObject([
+    { caller: 'x'.repeat(200), requests: 2 },
+    { model: 'x'.repeat(200), requests: 2 },
+  ]);
+});
+
 test('rows that are put back add up with those that came meanwhile', () => {
   const pending = new PendingRows();
-  pending.add(finished, 7, 'fox');
+  pending.add(finished, 7, { model: 'fox' });
   const taken = pending.take();
   expect(pending.size).toBe(0);
-  pending.add(finished, 7, 'fox');
+  pending.add(finished, 7, { model: 'fox' });
   pending.putBack(taken);
   expect(pending.rows()).toMatchObject([{ requests: 2, busyMs: 2000 }]);
+});
+
+describe('the price of a slot', () => {
+  const tokens = { input: 3, output: 4, cached: 1 };
+
+  test('counts for each request as it is then, apart for each currency', () => {
+    const pending = new PendingRows();
+    const eur = { currency: 'EUR', outputTokens: 1 };
+    pending.add({ ...finished, tokens }, 7, { model: 'fox', price: eur });
+    pending.add({ ...finished, tokens }, 7, { model: 'fox', price: { ...eur, outputTokens: 10 } });
+    pending.add({ ...finished, tokens }, 7, { model: 'fox', price: { currency: 'USD', outputTokens: 1 } });
+    pending.add({ ...finished, tokens }, 7, { model: 'fox' });
+    expect(pending.rows().map(({ currency, nanos, requests }) => [currency, nanos, requests])).toEqual([
+      ['EUR', 44_000, 2],
+      ['USD', 4000, 1],
+      ['', 0, 1],
+    ]);
+    expect(sumUsage(pending.rows(), []).map(({ currency, requests }) => [currency, requests])).toEqual([
+      ['', 1],
+      ['EUR', 2],
+      ['USD', 1],
+    ]);
+  });
+
+  test('changes nothing else of a row', () => {
+    const [without, priced] = [undefined, { currency: 'EUR', promptTokens: 2, image: 1, audioMinute: 1 }].map((price) => {
+      const pending = new PendingRows();
+      pending.add({ ...finished, tokens, media: { audioSeconds: 9 } }, 7, { model: 'fox', price });
+      return pending.rows()[0];
+    });
+    expect({ ...priced, currency: '', nanos: 0 }).toEqual(without);
+  });
 });

@@ -41,7 +41,7 @@ function record(database: UsageDatabase = openUsageFile(file)): UsageRecorder {
     database,
     wallNow: () => time.wall,
     now: () => time.now,
-    modelOf: () => 'fox',
+    factsOf: () => ({ model: 'fox' }),
     log: { warn: (_fields, message) => void warnings.push(message) },
   });
   recorders.push(recorder);

@@ -15,7 +15,7 @@ interface SentenceModel {
   readonly layers?: number;
 }
 
-const CHAT_TEMPLATE =
+export const CHAT_TEMPLATE =
   '{% for message in messages %}<|{{ message.role }}|>{{ message.content }}</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}';
 
 const CONTEXT = 4096;
@@ -56,7 +56,7 @@ export function sentenceOf(words: readonly string[]): string {
   return words.join('').replaceAll('▁', ' ');
 }
 
-function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[] {
+export function tableTensors(model: SentenceModel, vocabulary: Vocabulary): GgufTensor[] {
   const { words } = model;
   if (new Set(words).size !== words.length) throw new Error(`The sentence of "${model.name}" repeats a word`);
   if (words.length >= WIDTH) throw new Error(`The sentence of "${model.name}" has more than ${WIDTH - 1} words`);

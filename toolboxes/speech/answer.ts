@@ -7,10 +7,16 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   sendText(response, status, { contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) });
 }
 
-export function sendText(response: ServerResponse, status: number, { contentType, body }: { contentType: string; body: string }): void {
+/** `seconds`: length of the recording, for the gateway that counts it. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  { contentType, body, seconds }: { contentType: string; body: string; seconds?: number },
+): void {
   if (response.headersSent || response.destroyed) return;
   const bytes = Buffer.from(body);
-  response.writeHead(status, { 'content-type': contentType, 'content-length': bytes.length });
+  const told = seconds === undefined ? {} : { 'x-svc-audio-seconds': seconds };
+  response.writeHead(status, { 'content-type': contentType, 'content-length': bytes.length, ...told });
   response.end(bytes);
 }
 

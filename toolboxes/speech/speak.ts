@@ -23,6 +23,7 @@ export interface SpeakOptions {
 
 /** OpenAI's clients play `pcm` at this rate. */
 const PCM_RATE = 24_000;
+const BYTES_OF_SAMPLE = 2;
 /** What the library says when no character of a text has a sound in the model. */
 const NO_SOUND = /produced no audio/;
 
@@ -42,10 +43,12 @@ export async function speak(speech: Speech, voice: SpokenVoice, response: Server
     await writePart(response, speech.events ? eventText(event) : part, signal);
   };
   let encoder: Encoder | undefined;
+  let samples = 0;
   const write = async (pcm: Uint8Array): Promise<void> => {
     // Only now, so that a text without any sound is answered with an error.
     beginStream(response, speech.events ? 'text/event-stream; charset=utf-8' : CONTENT_TYPES[speech.format]);
     encoder ??= await createEncoder(speech, rate, options.ffmpeg, send);
+    samples += pcm.length / BYTES_OF_SAMPLE;
     await encoder.write(pcm);
   };
   try {
@@ -57,7 +60,7 @@ export async function speak(speech: Speech, voice: SpokenVoice, response: Server
   } finally {
     encoder?.stop();
   }
-  if (speech.events) await writePart(response, eventText({ type: 'speech.audio.done', usage: usageOf(speech) }), signal);
+  if (speech.events) await writePart(response, eventText({ type: 'speech.audio.done', usage: usageOf(speech, samples / rate) }), signal);
   response.end();
 }
 
@@ -136,9 +139,10 @@ const unspeakable = (): RefusalError =>
     param: 'input',
   });
 
-/** There are no tokens: characters and sentences stand for them. */
-const usageOf = ({ characters, sentences }: Speech): object => ({
+/** There are no tokens: characters and sentences stand for them. `seconds` of sound are not in OpenAI's. */
+const usageOf = ({ characters, sentences }: Speech, seconds: number): object => ({
   input_tokens: characters,
   output_tokens: sentences.length,
   total_tokens: characters + sentences.length,
+  seconds: Math.round(seconds * 1000) / 1000,
 });

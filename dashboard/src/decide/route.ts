@@ -3,13 +3,13 @@
 export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;
 export type PageName = (typeof PAGES)[number];
 
-export const SLOT_TABS = ['explain', 'timeline', 'logs', 'edit'] as const;
+export const SLOT_TABS = ['explain', 'timeline', 'logs', 'history', 'edit'] as const;
 export type SlotTab = (typeof SLOT_TABS)[number];
 
 /** Tabs of the pages that have them; the first is the default. */
 export const PARTS = {
   playground: ['chat', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
-  activity: ['timeline', 'drift', 'requests', 'changes', 'logs'],
+  activity: ['timeline', 'drift', 'requests', 'usage', 'changes', 'logs'],
 } as const satisfies Partial<Record<PageName, readonly string[]>>;
 export type PlaygroundPart = (typeof PARTS)['playground'][number];
 export type ActivityPart = (typeof PARTS)['activity'][number];

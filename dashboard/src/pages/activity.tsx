@@ -1,4 +1,4 @@
-/** The Activity page: live events, drift, slow or failed requests, who changed what, and logs. */
+/** The Activity page: live events, drift, slow or failed requests, usage, who changed what, and logs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
@@ -10,8 +10,10 @@ import { EntryList } from '../parts/entry-list.tsx';
 import { LogsTab } from '../slots/logs-tab.tsx';
 import { TabbedPage } from '../parts/tabbed-page.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { AgentPlanList } from './agent-plans.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
+import { Usage } from './usage.tsx';
 import type { Changes, RequestEntries, TimelineEntry } from '../types.ts';
 
 const MAX_SHOWN = 200;
@@ -22,7 +24,13 @@ const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
   timeline: () => <Entries isShown={() => true} empty={A.empty} />,
   drift: () => <Entries isShown={({ kind }) => kind === 'drift'} empty={A.noDrift} />,
   requests: Requests,
-  changes: ChangeList,
+  usage: Usage,
+  changes: () => (
+    <>
+      <AgentPlanList />
+      <ChangeList />
+    </>
+  ),
   logs: Logs,
 };
 

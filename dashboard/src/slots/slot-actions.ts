@@ -1,7 +1,7 @@
 /** The changes that cards offer: the plan of each, and the request that applies it. */
 import type { Change } from '../app-context.ts';
 import { applyPatch, type Table } from '../decide/patch.ts';
-import type { Plan, Slot } from '../types.ts';
+import type { Plan, Revision, Slot } from '../types.ts';
 import { T } from '../texts.ts';
 
 interface SlotChange {
@@ -45,4 +45,20 @@ export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Cha
 export function restartChange(slot: string): Change {
   const patch = { restarted_at: new Date().toISOString() };
   return slotChange({ slot, verb: 'restart', patch, title: `${T.planTitle.restart} "${slot}"` });
+}
+
+/** The undo itself is the service's; here only its plan is asked for. What belongs to no revision stays as it is. */
+export function undoChange(name: string, { revision, spec }: Revision): Change {
+  const path = `/api/slots/${encodeURIComponent(name)}`;
+  return {
+    title: T.undoTitle(revision, name),
+    conflict: T.slotChanged,
+    async plan(client, signal) {
+      const slot = await client.fetchJson<Slot>(path, { signal });
+      const own = { restarted_at: slot.spec?.['restarted_at'] ?? null, rollout: slot.spec?.['rollout'] ?? null };
+      const body = { slots: [{ name, spec: applyPatch(spec, own) }] };
+      return { plan: await client.fetchJson<Plan>('/api/plan', { method: 'POST', body, signal }), version: slot.resource_version };
+    },
+    apply: (client, version) => client.fetchJson(`${path}/undo`, { method: 'POST', body: { to_revision: revision }, ifMatch: version }),
+  };
 }

@@ -1,4 +1,4 @@
-/** The drawer of a slot with its four tabs. */
+/** The drawer of a slot with its tabs. */
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { hashOf, SLOT_TABS, type SlotTab } from '../decide/route.ts';
@@ -9,12 +9,14 @@ import { T, TAB_NAMES } from '../texts.ts';
 import type { Timeline } from '../types.ts';
 import { EditTab } from './edit-tab.tsx';
 import { ExplainTab } from './explain-tab.tsx';
+import { HistoryTab } from './history-tab.tsx';
 import { LogsTab } from './logs-tab.tsx';
 
 const TABS: Readonly<Record<SlotTab, (props: { readonly name: string }) => JSX.Element>> = {
   explain: ExplainTab,
   timeline: TimelineTab,
   logs: LogsTab,
+  history: HistoryTab,
   edit: EditTab,
 };
 

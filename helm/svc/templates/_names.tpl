@@ -184,6 +184,26 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* Environment of the gateway that names the server with the counts of all gateways, or nothing. Each entry follows a line break. */}}
+{{- define "svc.limitsEnv" -}}
+{{- with .Values.limits }}
+{{- $secret := .urlSecret | default dict }}
+{{- if and .url $secret.name }}
+{{- fail "Set either \"limits.url\" or \"limits.urlSecret.name\", not both" }}
+{{- end }}
+{{- if .url }}
+- name: SVC_LIMITS_URL
+  value: {{ .url | quote }}
+{{- else if $secret.name }}
+- name: SVC_LIMITS_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret.name }}
+      key: {{ $secret.key | default "url" }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The security context of the gateway's pods. OpenShift chooses users and groups itself and refuses the default ones; others are an intention. */}}
 {{- define "svc.podSecurityContext" -}}
 {{- $context := .Values.podSecurityContext -}}

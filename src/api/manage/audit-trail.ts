@@ -9,19 +9,23 @@ import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ProfileStore } from '../../schema/slot/profile-store.ts';
-import type { EditOptions, EditResult, SlotEditor } from '../../schema/slot/slot-editor.ts';
+import type { RevisionStore } from '../../schema/slot/revision-store.ts';
+import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
-import type { Change } from '../../schema/status/resource-answers.ts';
+import type { CaptureStore, Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
+import type { ChangePlans } from '../mcp/change-plans.ts';
 import { changesText, listChanges } from './decide/unsafe-edits.ts';
 
 interface AuditedRequest {
   readonly id: string;
   readonly caller: Caller | undefined;
   readonly socket: { readonly remoteAddress?: string | undefined };
+  /** The protocol, if it is not that of the API. */
+  readonly via?: 'MCP';
 }
 
-export type ActAs = (request: AuditedRequest, work: () => unknown) => unknown;
+export type ActAs = <T>(request: AuditedRequest, work: () => T) => T;
 
 export type AuditTrail = ReturnType<typeof createAuditTrail>;
 
@@ -35,22 +39,28 @@ export interface AuditDeps {
   readonly keep: (change: Change) => void;
   /** Unix milliseconds. */
   readonly wallNow: () => number;
+  /** Default: no revisions are kept. */
+  readonly attribute?: RevisionStore['attribute'] | undefined;
   readonly note: (slot: SlotName, entry: { readonly kind: 'edit'; readonly message: string; readonly cause: string }) => void;
 }
 
-export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
+export function createAuditTrail({ log, note, keep, wallNow, attribute }: AuditDeps) {
   const requests = new AsyncLocalStorage<AuditedRequest>();
   const actAs: ActAs = (request, work) => requests.run(request, work);
 
+  const author = (): string => requests.getStore()?.caller?.identity ?? 'anyone';
+
   /** `did` continues a sentence that begins with who it was. */
-  function record(did: string, facts: Facts): void {
+  function record(what: string, facts: Facts): void {
     const request = requests.getStore();
-    const who = request?.caller?.identity ?? 'anyone';
+    const via = request?.via;
+    const did = via === undefined ? what : `through ${via} ${what}`;
+    const who = author();
     const message = `"${who}" ${did}`;
     const requestId = request?.id ?? '';
     const { key: caller = null, scope = null } = request?.caller ?? {};
     const address = request?.socket.remoteAddress ?? null;
-    log.info({ audit: true, who, scope, address, requestId, ...facts }, message);
+    log.info({ audit: true, who, scope, address, requestId, ...(via && { via }), ...facts }, message);
     const at = new Date(wallNow()).toISOString();
     keep({ at, who, caller, scope, address, request_id: requestId, slot: facts.slot ?? null, message: did });
     if (facts.slot !== undefined) note(facts.slot, { kind: 'edit', message, cause: `request ${requestId}` });
@@ -58,7 +68,8 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
 
   return {
     actAs,
-    slots: (editor: SlotEditor): SlotEditor => auditEditor(editor, record),
+    slots: (editor: SlotEditor): SlotEditor =>
+      auditEditor(editor, record, ({ name, resourceVersion }, undoOf) => attribute?.(name, resourceVersion, { who: author(), undoOf })),
     tokens: (manager: TokenManager): TokenManager => ({
       ...manager,
       async create(wanted) {
@@ -117,14 +128,58 @@ export function createAuditTrail({ log, note, keep, wallNow }: AuditDeps) {
         return removed;
       },
     }),
-    profiles: (store: ProfileStore): ProfileStore => auditProfiles(store, record),
+    captures: (store: CaptureStore): CaptureStore => auditCaptures(store, record),
+    profiles: (store: ProfileStore, editor: Pick<SlotEditor, 'read'>): ProfileStore =>
+      auditProfiles(store, record, async (name) => {
+        const stored = await editor.read(name);
+        if (stored !== undefined) attribute?.(name, stored.resourceVersion, { who: author() });
+      }),
+    plans: (plans: ChangePlans): ChangePlans => ({
+      ...plans,
+      approve(id, caller) {
+        const approved = plans.approve(id, caller);
+        if (approved.ok) record(`approved the plan "${id}" of "${approved.plan.by.identity}"`, { plan: id });
+        return approved;
+      },
+      reject(id, caller) {
+        const rejected = plans.reject(id, caller);
+        if (rejected.ok) record(`rejected the plan "${id}" of "${rejected.plan.by.identity}"`, { plan: id });
+        return rejected;
+      },
+    }),
   };
 }
 
 type RecordChange = (did: string, facts: Facts) => void;
 
+/** Also who has read one, although the file alone says nothing. */
+function auditCaptures(store: CaptureStore, record: RecordChange): CaptureStore {
+  const audited =
+    <Done>(did: string, work: (id: string) => Promise<Done>) =>
+    async (id: string): Promise<Done> => {
+      const done = await work(id);
+      if (done !== undefined && done !== false) record(`${did} the capture "${id}"`, { capture: id });
+      return done;
+    };
+  return {
+    ...store,
+    async start(wish) {
+      const started = await store.start(wish);
+      if ('problem' in started) return started;
+      const { caller, slot, requests, seconds } = wish;
+      const whose = [...(caller === undefined ? [] : [`the caller "${caller}"`]), ...(slot === undefined ? [] : [`the slot "${slot}"`])];
+      const did = `started the capture "${started.id}" of ${requests} requests of ${whose.join(' and ')}, for ${seconds} s at most`;
+      record(did, { capture: started.id, capturedCaller: caller, capturedSlot: slot });
+      return started;
+    },
+    stop: audited('stopped', store.stop),
+    read: audited('read the file of', store.read),
+    remove: audited('deleted', store.remove),
+  };
+}
+
 /** A switch is recorded for each slot that it changes. */
-function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore {
+function auditProfiles(store: ProfileStore, record: RecordChange, attribute: (slot: SlotName) => Promise<void>): ProfileStore {
   return {
     ...store,
     async save(name, options) {
@@ -144,22 +199,25 @@ function auditProfiles(store: ProfileStore, record: RecordChange): ProfileStore 
         if (change === 'unchanged') continue;
         const changes = listChanges(before, after);
         record(`${change} the slot "${slot}" with the profile "${name}": ${changesText(changes)}`, { slot, profile: name, changes });
+        await attribute(slot);
       }
       return applied;
     },
   };
 }
 
-function auditEditor(editor: SlotEditor, record: RecordChange): SlotEditor {
+function auditEditor(editor: SlotEditor, record: RecordChange, attribute: (slot: StoredSlot, undoOf?: number) => void): SlotEditor {
   const audited = async (name: SlotName, edits: EditOptions, edit: () => Promise<EditResult>, isRemoval = false): Promise<EditResult> => {
     if (edits.dryRun === true) return await edit();
     const before = (await editor.read(name))?.document;
     const result = await edit();
     if (result.kind !== 'done') return result;
+    if (!isRemoval) attribute(result.slot, edits.undoOf);
     const changes = listChanges(before, isRemoval ? undefined : result.slot.document);
     const verb = isRemoval ? 'deleted' : result.created ? 'created' : 'edited';
+    const undo = edits.undoOf === undefined ? '' : ` (undo to revision ${edits.undoOf})`;
     const what = isRemoval || changes.length === 0 ? '' : `: ${changesText(changes)}`;
-    if (changes.length > 0 || verb !== 'edited') record(`${verb} the slot "${name}"${what}`, { slot: name, changes });
+    if (changes.length > 0 || verb !== 'edited') record(`${verb} the slot "${name}"${undo}${what}`, { slot: name, changes });
     return result;
   };
   return {

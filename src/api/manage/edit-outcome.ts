@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { ApiError } from '../server/answer.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { mergePatch, type EditResult, type SlotEditor } from '../../schema/slot/slot-editor.ts';
+import { valueAt } from '../../schema/pod/kube-fields.ts';
+import { mergePatch, type EditResult, type SlotEditor, type StoredSlot } from '../../schema/slot/slot-editor.ts';
 import { pathToSnakeCase, isTable } from '../../schema/words/key-case.ts';
 import { formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -47,6 +48,13 @@ export async function noSuchSlot({ board, manage: { editor } }: Pick<ManageDeps,
   const names = (await editor.list()).map((slot) => `"${slot.name}"`).join(', ');
   const hint = names === '' ? 'no slot is configured' : `known slots: ${names}`;
   return new ApiError('slot.not_found', `There is no slot "${name}"; ${hint}`, { param: 'name' });
+}
+
+/** As in `kubectl`, what replaces a workload is refused while rollouts are paused: it would take effect much later. */
+export function requireResumed({ name, document }: StoredSlot): void {
+  if (valueAt(document, 'rollout', 'paused') !== true) return;
+  const message = `Rollouts of slot "${name}" are paused: resume them first with "svcctl rollout resume slot/${name}"`;
+  throw new ApiError('rollout.paused', message, { param: 'rollout.paused' });
 }
 
 export const SlotParams = z.object({ name: SlotName });

@@ -54,7 +54,9 @@ export function createRequestRecord(wallNow: () => number): RequestRecord {
   };
 }
 
-export function reportTo(...listeners: readonly ReportRequest[]): ReportRequest {
+export function reportTo<Finished = FinishedRequest>(
+  ...listeners: readonly ((finished: Finished) => void)[]
+): (finished: Finished) => void {
   return (finished) => {
     for (const listener of listeners) listener(finished);
   };

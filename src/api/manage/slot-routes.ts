@@ -8,7 +8,7 @@ import { empty, json, ApiError } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Slot, SlotList } from '../../schema/status/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
-import { noSuchSlot, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
+import { noSuchSlot, requireResumed, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
 /** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
@@ -99,7 +99,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   type Body = z.output<typeof LoadBody>;
-  const errors = ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'] as const;
+  const errors = ['slot.not_found', 'slot.conflict', 'slot.invalid', 'rollout.paused', 'server.starting'] as const;
   const lifecycle = (verb: string, summary: string, bodySchema: z.ZodType<Body>, patch: (body: Body) => SlotPatch): DocumentedRoute =>
     defineRoute('POST', `/api/slots/:name/${verb}`, 'admin', {
       tag: 'slots',
@@ -108,7 +108,9 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       answers: { 202: json('The document was changed, and the controller will act on it', Slot, ETAG) },
       errors: verb === 'load' ? [...errors, 'model.not_found'] : errors,
       async handler({ params: { name }, headers, body }) {
-        if (body.force !== true) await requireModel(deps, name, body.model);
+        const stored = await deps.manage.editor.read(name);
+        if (stored !== undefined) requireResumed(stored);
+        if (body.force !== true && stored !== undefined) await requireModel(deps, body.model);
         await requireDone(deps, name, await deps.manage.editor.patch(name, patch(body), ifMatchOf(headers)));
         if (verb === 'load') deps.manage.ask(name);
         return { status: 202, ...(await readSlot(deps, name)) };
@@ -127,8 +129,8 @@ function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 }
 
 /** Refuses a model that nothing provides. A store that has not answered yet may have it. */
-async function requireModel({ manage }: ManageDeps, slot: SlotName, id: ModelId | undefined): Promise<void> {
-  if (id === undefined || (await manage.editor.read(slot)) === undefined) return;
+async function requireModel({ manage }: ManageDeps, id: ModelId | undefined): Promise<void> {
+  if (id === undefined) return;
   const found = await manage.model(id);
   if (!found.ok && found.failure.kind === 'stalled') throw new ApiError('model.not_found', found.failure.message, { param: 'model' });
 }

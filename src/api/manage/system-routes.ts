@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
+import { CONTENT_TYPES } from '../metrics/decide/metric-text.ts';
 import { json, text, ApiError, type Answers, type JsonAnswer, type ReplyTo, type Immutable } from '../server/answer.ts';
 import { defaultBodyLimit, defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
 import { Status, Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
@@ -95,14 +96,24 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       runtime: manage.runtime,
       auth_enabled: settings.SVC_AUTH_ENABLED,
       uptime_seconds: uptimeSeconds(deps),
+      captures: deps.captures?.active() ?? 0,
+      limits: deps.limits(),
       hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
       slots: viewStatus(board.current(), traffic),
     })),
     open(
       '/api/metrics',
       'Metrics in Prometheus’ text format',
-      { 200: text('Metrics in Prometheus’ text format', metrics.contentType) },
-      async () => ({ status: 200, body: await metrics.text() }),
+      {
+        200: {
+          ...text('Metrics in Prometheus’ text format, or in OpenMetrics, with exemplars', CONTENT_TYPES.prometheus),
+          otherTypes: [CONTENT_TYPES.openmetrics],
+        },
+      },
+      async ({ headers }) => {
+        const format = metrics.formatFor(headers.accept);
+        return { status: 200, body: await metrics.text(format), headers: { 'content-type': CONTENT_TYPES[format] } };
+      },
     ),
   ];
 }

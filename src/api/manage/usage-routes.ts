@@ -1,7 +1,8 @@
 /** How much each caller has used, by hours, days, slots and models. */
 import { z } from 'zod';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
-import { GROUPINGS, HOUR_MS, hourOf, OTHERS, type Grouping, type UsageSum } from '../../usage/decide/usage-rows.ts';
+import { UsageReport } from '../../schema/status/resource-answers.ts';
+import { GROUPINGS, HOUR_MS, hourOf, NANOS, sumUsage, type Grouping, type UsageSum } from '../../usage/decide/usage-rows.ts';
 import type { UsageRecorder } from '../../usage/usage-recorder.ts';
 import { ApiError, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
@@ -23,35 +24,6 @@ const UsageQuery = z.strictObject({
     .describe(`What sums are for: ${GROUPINGS.map((word) => `\`${word}\``).join(', ')}, or several of them, separated by commas`),
 });
 
-const Count = z.number().min(0);
-export const UsageReport = z.object({
-  since: z.iso.datetime(),
-  until: z.iso.datetime(),
-  problem: z.string().nullable().describe('Why something is missing, or not stored. null: nothing is'),
-  usage: z
-    .array(
-      z.object({
-        time: z.iso.datetime().nullable().describe('Beginning of the hour or day (UTC). null unless grouped by one'),
-        caller: z
-          .string()
-          .nullable()
-          .describe(`\`token:<id>\`, \`user:<name>\`, \`anyone\`, \`local\`, \`wyoming\`, \`${OTHERS}\`; null unless grouped by token`),
-        label: z.string().nullable().describe('Label of the token; null for other callers and for tokens that were revoked'),
-        slot: z.string().nullable().describe('Empty for requests that reached none; null unless grouped by slot'),
-        model: z.string().nullable().describe('That of the slot at the time; null unless grouped by model'),
-        requests: Count,
-        errors: Count.describe('Requests with a status from 400, also those whose client left'),
-        input_tokens: Count.describe('Tokens of prompts, also cached ones'),
-        cached_tokens: Count.describe('Tokens of prompts that the server had computed before'),
-        output_tokens: Count,
-        estimated_requests: Count.describe('Requests whose output tokens were counted by events, and whose prompts were not counted'),
-        queue_seconds: Count.describe('How long requests waited for their slot'),
-        busy_seconds: Count.describe('How long servers worked on requests, added up'),
-      }),
-    )
-    .describe('By time, then by caller, slot and model'),
-});
-
 export interface UsageRouteDeps {
   /** Undefined where usage is not recorded. */
   readonly usage: Pick<UsageRecorder, 'query'> | undefined;
@@ -62,7 +34,7 @@ export interface UsageRouteDeps {
 export function createUsageRoute({ usage, tokens, wallNow }: UsageRouteDeps): DocumentedRoute {
   return defineRoute('GET', '/api/usage', 'all', {
     tag: 'system',
-    summary: 'Requests, tokens and times of each caller, slot and model; never what requests contained',
+    summary: 'Requests, tokens, times and cost of each caller, slot and model; never what requests contained',
     input: z.object({ query: UsageQuery }),
     answers: { 200: json('Sums of a range of hours', UsageReport) },
     async handler({ query }) {
@@ -77,17 +49,54 @@ export function createUsageRoute({ usage, tokens, wallNow }: UsageRouteDeps): Do
           param: 'by',
         });
       const labels = new Map(tokens.list().map(({ id, label }) => [TOKEN + id, label]));
-      const body = { since: timeOf(from), until: timeOf(to), problem: problem ?? null, usage: sums.map((sum) => viewSum(sum, by, labels)) };
+      const body = { since: timeOf(from), until: timeOf(to), problem: problem ?? null, usage: viewSums(sums, by, labels) };
       return { status: 200, body };
     },
   });
 }
 
-const NOT_RECORDED = 'Usage is not recorded: "SVC_USAGE" is "off", or the service runs in a cluster';
+const NOT_RECORDED = 'Usage cannot be read: "SVC_USAGE" is "off", or the service runs in a cluster without "SVC_PROMETHEUS_URL"';
 
 const timeOf = (hour: number): string => new Date(hour * HOUR_MS).toISOString();
 
-function viewSum(sum: UsageSum, by: readonly Grouping[], labels: ReadonlyMap<string, string>) {
+function viewSums(sums: readonly UsageSum[], by: readonly Grouping[], labels: ReadonlyMap<string, string>) {
+  const rows: ReturnType<typeof viewSum>[] = [];
+  for (const parts of partsOfRows(sums)) for (const sum of addUp(parts, by)) rows.push(viewSum(sum, labels, costsOf(parts)));
+  return rows;
+}
+
+/** Sums that differ in nothing but their currency follow each other and are one row. */
+function* partsOfRows(sums: readonly UsageSum[]): Generator<readonly UsageSum[]> {
+  let parts: UsageSum[] = [];
+  for (const sum of sums) {
+    if (parts[0] !== undefined && !isSameRow(parts[0], sum)) {
+      yield parts;
+      parts = [];
+    }
+    parts.push(sum);
+  }
+  if (parts.length > 0) yield parts;
+}
+
+const isSameRow = (one: UsageSum, other: UsageSum): boolean =>
+  one.hour === other.hour && one.caller === other.caller && one.slot === other.slot && one.model === other.model;
+
+/** Nearly all rows have one currency, and there may be 50,000. */
+function addUp(parts: readonly UsageSum[], by: readonly Grouping[]): readonly UsageSum[] {
+  if (parts.length === 1) return parts;
+  const alike = parts.map((part) => ({ ...part, currency: '' }));
+  return sumUsage(alike, by);
+}
+
+/** In millionths: smaller amounts are no money, and would be printed with many digits. */
+function costsOf(parts: readonly UsageSum[]) {
+  const costs = parts.filter(({ currency }) => currency !== '');
+  return costs.map(({ currency, nanos }) => ({ currency, amount: Math.round((nanos / NANOS) * MILLION) / MILLION }));
+}
+
+const MILLION = 1_000_000;
+
+function viewSum(sum: UsageSum, labels: ReadonlyMap<string, string>, cost: ReturnType<typeof costsOf>) {
   const { hour, caller = null, slot = null, model = null, requests, errors } = sum;
   return {
     time: hour === undefined ? null : timeOf(hour),
@@ -103,5 +112,8 @@ function viewSum(sum: UsageSum, by: readonly Grouping[], labels: ReadonlyMap<str
     estimated_requests: sum.estimated,
     queue_seconds: sum.queueMs / 1000,
     busy_seconds: sum.busyMs / 1000,
+    audio_seconds: sum.audioMs === 0 ? null : sum.audioMs / 1000,
+    images: sum.images === 0 ? null : sum.images,
+    cost,
   };
 }

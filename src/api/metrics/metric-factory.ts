@@ -1,6 +1,7 @@
 /** Creates the metrics of `metric-table.ts`: plain numbers that become text at each scrape, which also reads gauges. */
 import { createBreather, type Breather } from '../../platform/slices.ts';
-import { bucketOf, writeHead, writeHistogram, writeLabels, writeSample, type Labels, type MetricHead } from './decide/metric-text.ts';
+import { bucketOf, END, writeHead, writeHistogram, writeLabels, writeSample } from './decide/metric-text.ts';
+import type { Exemplar, Labels, MetricFormat, MetricHead } from './decide/metric-text.ts';
 import { METRICS, type MetricName } from './metric-table.ts';
 
 export type MetricFactory = ReturnType<typeof createMetricFactory>;
@@ -18,7 +19,7 @@ abstract class Series {
     this.labels = labels;
   }
 
-  abstract text(name: string): string;
+  abstract text(name: string, format: MetricFormat): string;
 
   show(): void {
     this.#shown.add(this);
@@ -29,16 +30,14 @@ abstract class Series {
   }
 }
 
-export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
 /** `breather`: creates the pause between two metrics, so that requests do not wait for a scrape with many slots. */
 export function createMetricFactory(breather: () => Breather = createBreather) {
-  const writers: (() => string)[] = [];
+  const writers: ((format: MetricFormat) => string)[] = [];
 
   function createFamily<One extends Series>(head: MetricHead, create: (shown: Set<Series>, labels: string) => One) {
     const shown = new Set<Series>();
     const byLabels = new Map<string, One>();
-    writers.push(() => [writeHead(head), ...shown.values().map((one) => one.text(head.name))].join('\n'));
+    writers.push((format) => [writeHead(head, format), ...shown.values().map((one) => one.text(head.name, format))].join('\n'));
     return {
       series: (labels: Labels): One => create(shown, writeLabels(labels)),
       find(labels: Labels): One {
@@ -70,31 +69,33 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
     },
     /** Undefined: no sample, because a counter that began with 0 would make `increase()` count all of its past. */
     readCounter(name: MetricName<'counter'>, read: () => number | undefined): void {
-      writers.push(() =>
-        writeRead({ name, ...METRICS[name] }, (add) => {
-          const value = read();
-          if (value !== undefined) add({}, value);
-        }),
-      );
+      const add = (addSample: AddSample): void => {
+        const value = read();
+        if (value !== undefined) addSample({}, value);
+      };
+      writers.push((format) => writeRead({ name, ...METRICS[name] }, add, format));
+    },
+    readCounters(name: MetricName<'counter'>, read: (add: AddSample) => void): void {
+      writers.push((format) => writeRead({ name, ...METRICS[name] }, read, format));
     },
     gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
-      writers.push(() => writeRead({ name, ...METRICS[name] }, read));
+      writers.push((format) => writeRead({ name, ...METRICS[name] }, read, format));
     },
-    async text(): Promise<string> {
+    async text(format: MetricFormat = 'prometheus'): Promise<string> {
       const breathe = breather();
       let text = '';
       for (const write of writers) {
-        text += `${write()}\n`;
+        text += `${write(format)}\n`;
         await breathe();
       }
-      return text;
+      return `${text}${END[format]}`;
     },
   };
 }
 
 /** 2,000 slots have 60,000 such series, so each is text at once and never an object. */
-export function writeRead(head: MetricHead, read: (add: AddSample) => void): string {
-  let text = writeHead(head);
+export function writeRead(head: MetricHead, read: (add: AddSample) => void, format: MetricFormat): string {
+  let text = writeHead(head, format);
   read((labels, value) => {
     text += `\n${writeSample(head.name, writeLabels(labels), value)}`;
   });
@@ -118,6 +119,8 @@ export class Counted extends Series {
 export class Observed extends Series {
   readonly #bounds: readonly number[];
   readonly #buckets: number[];
+  /** The last one of each bucket, once there is any. */
+  #exemplars: (Exemplar | undefined)[] | undefined;
   #sum = 0;
   #count = 0;
 
@@ -128,16 +131,18 @@ export class Observed extends Series {
   }
 
   /** Ignores values that are negative or not finite: token counts come from an upstream that may send anything. */
-  observe(value: number): void {
+  observe(value: number, exemplar?: Omit<Exemplar, 'value'>): void {
     if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) return;
     if (this.#count === 0) this.show();
     const bucket = bucketOf(this.#bounds, value);
     if (bucket < this.#buckets.length) this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1;
     this.#sum += value;
     this.#count += 1;
+    if (exemplar !== undefined) (this.#exemplars ??= [])[bucket] = { ...exemplar, value };
   }
 
-  text(name: string): string {
-    return writeHistogram(name, this.labels, this.#bounds, { buckets: this.#buckets, sum: this.#sum, count: this.#count });
+  text(name: string, format: MetricFormat): string {
+    const exemplars = format === 'openmetrics' ? this.#exemplars : undefined;
+    return writeHistogram(name, this.labels, this.#bounds, { buckets: this.#buckets, sum: this.#sum, count: this.#count, exemplars });
   }
 }

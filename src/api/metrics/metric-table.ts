@@ -31,9 +31,18 @@ const KUBE_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30];
 /** A pass only plans and takes milliseconds, since slow work runs outside it. Seconds already indicate a problem. */
 const PASS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 
+/** The first 100 callers of a replica, and "others". Amounts of another currency are another series. */
+const USED = ['caller', 'slot', 'currency'];
+
 export const METRICS = {
   svc_build_info: gauge(['version', 'runtime'], '1', 'Version and runtime; always 1'),
+  svc_captures_active: gauge([], 'captures', 'Captures that record bodies of requests now (`svcctl capture start`)'),
   svc_leads: gauge([], '1', '1 where this replica reconciles, 0 where another one does'),
+  svc_limits_shared: gauge(
+    [],
+    '1',
+    'With `SVC_LIMITS_URL`: 1 while this gateway counts callers together with the others, 0 while it does not',
+  ),
 
   svc_slot_state: seenByAll(gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others')),
   svc_slot_condition: seenByAll(
@@ -95,6 +104,22 @@ export const METRICS = {
     'Tokens per request, as reported by the model server',
     TOKENS,
   ),
+
+  svc_usage_requests_total: counter(USED, 'requests', 'Finished requests of a caller; only in a cluster, as all of `svc_usage_*`'),
+  svc_usage_errors_total: counter(USED, 'requests', 'Those with a status from 400, also if the client left'),
+  svc_usage_estimated_requests_total: counter(USED, 'requests', 'Those whose tokens were guessed'),
+  svc_usage_tokens_total: counter(
+    [...USED, 'kind'],
+    'tokens',
+    '"input": of prompts, also cached ones; "cached": those of them that the server had computed before; "output": of answers',
+  ),
+  svc_usage_seconds_total: counter(
+    [...USED, 'kind'],
+    'seconds',
+    '"queue": requests waited for their slot; "busy": servers worked on them; "audio": sound that was heard or spoken, where its length is known',
+  ),
+  svc_usage_images_total: counter(USED, 'images', 'Images in answers'),
+  svc_usage_cost_total: counter(USED, 'currency units', 'Cost by the prices of slots'),
 
   svc_reconcile_passes_total: counter(
     ['result'],

@@ -1,13 +1,16 @@
 /** The metrics of the service. A slot has series only while it is on the board, so their number is bounded. */
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { Breather } from '../../platform/slices.ts';
 import type { Board, BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { createClusterSeries, type ClusterSources } from './cluster-series.ts';
-import { CONTENT_TYPE, createMetricFactory, type MetricFactory } from './metric-factory.ts';
+import { formatFor, type MetricFormat } from './decide/metric-text.ts';
+import { createMetricFactory, type MetricFactory } from './metric-factory.ts';
 import type { MetricName } from './metric-table.ts';
-import { createRequestSeries } from './request-series.ts';
+import { createCallerSeries, createRequestSeries } from './request-series.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { SLOT_STATES, type StateMove, type TimelineEntry, type Condition } from '../../schema/status/slot-status.ts';
+import type { PendingRows } from '../../usage/pending-rows.ts';
 import type { SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import { isAtRestReason } from '../../schema/status/reasons.ts';
 
@@ -20,12 +23,21 @@ interface MetricsDeps extends SlotSources {
   /** This replica is the leader, which executes plans. */
   readonly leads: () => boolean;
   readonly cluster?: ClusterSources | undefined;
+  /** Usage of callers is counted in it. Default: elsewhere, or not at all. */
+  readonly callers?: PendingRows | undefined;
+  /** How many captures run. Default: none. */
+  readonly captures?: () => number;
+  /** Undefined without `SVC_LIMITS_URL`. */
+  readonly limitsAreShared?: (() => boolean) | undefined;
   readonly breather?: () => Breather;
+  /** Requests have traces, so OpenMetrics is offered, which has exemplars. Default: they have none. */
+  readonly hasTraces?: boolean | undefined;
 }
 
 export function createMetrics(deps: MetricsDeps) {
   const factory = createMetricFactory(deps.breather);
   const requests = createRequestSeries(factory);
+  const callers = deps.callers && createCallerSeries(factory, deps.callers, deps.board);
   const reconcile = createReconcileSeries(factory);
   const cluster = createClusterSeries(factory, deps.cluster);
   registerServiceSeries(factory, deps);
@@ -34,24 +46,36 @@ export function createMetrics(deps: MetricsDeps) {
   const sampleProcess = registerProcessSeries(factory);
   deps.board.subscribe(({ slots }) => {
     requests.keepOnly(slots);
+    callers?.keepOnly(slots);
     reconcile.keepOnly(slots);
   });
   return {
-    requestFinished: requests.requestFinished,
+    requestFinished(request: FinishedRequest): void {
+      requests.requestFinished(request);
+      callers?.requestFinished(request);
+    },
     reconcile,
     cluster,
     workers,
-    contentType: CONTENT_TYPE,
-    async text() {
+    /** `accept`: the header of a request. */
+    formatFor: (accept: string | undefined): MetricFormat => (deps.hasTraces === true ? formatFor(accept) : 'prometheus'),
+    async text(format?: MetricFormat) {
       sampleProcess();
-      return await factory.text();
+      return await factory.text(format);
     },
   };
 }
 
-function registerServiceSeries({ gauge }: MetricFactory, { version, runtime, leads, board }: MetricsDeps): void {
+function registerServiceSeries(
+  { gauge }: MetricFactory,
+  { version, runtime, leads, board, captures = () => 0, limitsAreShared }: MetricsDeps,
+): void {
   gauge('svc_build_info', (add) => add({ version, runtime }, 1));
+  gauge('svc_captures_active', (add) => add({}, captures()));
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
+  gauge('svc_limits_shared', (add) => {
+    if (limitsAreShared !== undefined) add({}, limitsAreShared() ? 1 : 0);
+  });
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }
 

@@ -1,8 +1,12 @@
 /** Request metrics. Series are bound once per slot, route and status: a request costs a few lookups and additions. */
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { Move } from '../../gateway/route/decide/fall-back.ts';
+import type { BoardView } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
+import { NANOS, OTHERS, type UsageCounts } from '../../usage/decide/usage-rows.ts';
+import type { PendingRows } from '../../usage/pending-rows.ts';
 import type { Counted, MetricFactory } from './metric-factory.ts';
+import type { MetricName } from './metric-table.ts';
 
 /** The highest status of HTTP. A model server that sends others must not make more series. */
 const LAST_STATUS = 599;
@@ -41,13 +45,14 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     };
   }
 
-  function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest): void {
+  function observeTokens(ofSlot: OfSlot, ofRoute: OfRoute, request: FinishedRequest, exemplar: ReturnType<typeof exemplarOf>): void {
     if (request.tokens === undefined || request.tokens.isEstimated === true) return;
     const { input, output } = request.tokens;
-    ofSlot.input.observe(input);
-    ofSlot.output.observe(output);
-    if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)));
-    if (output > 1 && request.ttftSeconds !== undefined) ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1));
+    ofSlot.input.observe(input, exemplar);
+    ofSlot.output.observe(output, exemplar);
+    if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)), exemplar);
+    if (output > 1 && request.ttftSeconds !== undefined)
+      ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1), exemplar);
   }
 
   function remove(name: SlotName, { routes, parked, input, output, tokensPerSecond: perSecond }: OfSlot): void {
@@ -65,10 +70,11 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
       const ofRoute = ofSlot.routes.get(route) ?? added(ofSlot.routes, route, seriesOfRoute({ slot, route }));
       const code = request.status > LAST_STATUS ? LAST_STATUS : request.status;
       (ofRoute.codes.get(code) ?? added(ofRoute.codes, code, total.series({ slot, route, code: String(code) }))).increment();
-      ofRoute.seconds.observe(request.seconds);
-      if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds);
-      if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds);
-      observeTokens(ofSlot, ofRoute, request);
+      const exemplar = exemplarOf(request);
+      ofRoute.seconds.observe(request.seconds, exemplar);
+      if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds, exemplar);
+      if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds, exemplar);
+      observeTokens(ofSlot, ofRoute, request, exemplar);
       for (const move of request.moves ?? []) {
         moved.set(`${move.from} ${move.to} ${move.reason}`, move);
         fallback.increment(labelsOf(move));
@@ -86,9 +92,61 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   };
 }
 
+const exemplarOf = ({ trace }: FinishedRequest) =>
+  trace && { traceId: trace.traceId, spanId: trace.spanId, at: Math.round(trace.at + trace.ms) };
+
 const labelsOf = ({ from, to, reason }: Move) => ({ slot: from, to, reason });
 
 function added<Key, Value>(all: Map<Key, Value>, key: Key, value: Value): Value {
   all.set(key, value);
   return value;
+}
+
+/** Their series do not begin anew. */
+const ALL_HOURS = 0;
+
+type ReadCount = (row: UsageCounts) => number;
+
+/** By the value of the label `kind`; empty: the metric has no such label. */
+const COUNTERS: readonly (readonly [MetricName<'counter'>, Readonly<Record<string, ReadCount>>])[] = [
+  ['svc_usage_requests_total', { '': ({ requests }) => requests }],
+  ['svc_usage_errors_total', { '': ({ errors }) => errors }],
+  ['svc_usage_estimated_requests_total', { '': ({ estimated }) => estimated }],
+  ['svc_usage_tokens_total', { input: ({ input }) => input, cached: ({ cached }) => cached, output: ({ output }) => output }],
+  [
+    'svc_usage_seconds_total',
+    { queue: ({ queueMs }) => queueMs / 1000, busy: ({ busyMs }) => busyMs / 1000, audio: ({ audioMs }) => audioMs / 1000 },
+  ],
+  ['svc_usage_images_total', { '': ({ images }) => images }],
+  ['svc_usage_cost_total', { '': ({ nanos }) => nanos / NANOS }],
+];
+
+/**
+ * Usage of callers, for a cluster: replicas share no file, and Prometheus adds them up. `sums`: counts nothing yet, and
+ * bounds the number of callers and series.
+ */
+export function createCallerSeries({ readCounters }: MetricFactory, sums: PendingRows, board: { current(): Pick<BoardView, 'slots'> }) {
+  const register = (name: MetricName<'counter'>, kinds: Readonly<Record<string, ReadCount>>): void =>
+    readCounters(name, (add) => {
+      for (const row of sums.rows()) {
+        const { caller, slot, currency } = row;
+        for (const [kind, read] of Object.entries(kinds)) {
+          const value = read(row);
+          if (value > 0) add({ caller, slot, currency, ...(kind === '' ? {} : { kind }) }, value);
+        }
+      }
+    });
+  for (const [name, kinds] of COUNTERS) register(name, kinds);
+  return {
+    requestFinished(request: FinishedRequest): void {
+      const price = request.slot === undefined ? undefined : board.current().slots.get(request.slot)?.spec.price;
+      sums.add(request, ALL_HOURS, { price });
+    },
+    /** Removes the series of slots that have left the board. */
+    keepOnly(slots: ReadonlyMap<SlotName, unknown>): void {
+      const names: ReadonlySet<string> = new Set([...slots.keys(), '', OTHERS]);
+      if (sums.rows().every(({ slot }) => names.has(slot))) return;
+      sums.putBack(sums.take().filter(({ slot }) => names.has(slot)));
+    },
+  };
 }

@@ -24,6 +24,7 @@ const TAGS: Readonly<Record<string, string>> = {
   models: 'Models in OpenAI’s format.',
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
+  captures: 'Bodies of a few requests, recorded encrypted.',
   events: 'Events of slots as they happen.',
   profiles: 'Named sets of slots, saved and switched as a whole.',
   inventory: 'Models, providers, downloads and hardware.',
@@ -109,7 +110,7 @@ function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, 
         case 'json':
           return [status, { ...shared, content: { 'application/json': { schema: answerSchema(answer.schema) } } }];
         case 'text':
-          return [status, { ...shared, content: { [bareType(answer.mediaType)]: { schema: { type: 'string' } } } }];
+          return [status, { ...shared, content: textContent([answer.mediaType, ...(answer.otherTypes ?? [])]) }];
         case 'passed':
           return [status, { ...shared, content: mapValues(answer.content, (schema) => ({ schema: answerSchema(schema) })) }];
         case 'empty':
@@ -120,6 +121,8 @@ function answersOf({ answers, path }: DocumentedRoute): Readonly<Record<string, 
     }),
   );
 }
+
+const textContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [bareType(type), { schema: { type: 'string' } }]));
 
 const bareType = (mediaType: string): string => mediaType.split(';', 1)[0] ?? mediaType;
 
@@ -158,7 +161,8 @@ function convert(named: Readonly<Record<string, z.ZodType>>, io: Direction): Rea
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, bare(schema)]));
 }
 
-const inline = (schema: z.ZodType, io: Direction): JsonSchema => bare(z.toJSONSchema(schema, optionsOf(io)));
+/** A schema that stands alone, and is one of draft 7 as well as of draft 2020-12. */
+export const inline = (schema: z.ZodType, io: Direction): JsonSchema => bare(z.toJSONSchema(schema, optionsOf(io)));
 
 /** Answers may get more fields later, so no object of an answer is closed. */
 function optionsOf(io: Direction) {

@@ -20,6 +20,8 @@ interface TextAnswer extends AnswerFacts {
   readonly kind: 'text';
   /** `text/plain; charset=utf-8` */
   readonly mediaType: string;
+  /** Those that a reply may name in its header `content-type`. Default: none. */
+  readonly otherTypes?: readonly string[];
 }
 
 interface EmptyAnswer extends AnswerFacts {

@@ -58,6 +58,8 @@ export interface Route {
   readonly raw?: (request: RawRequest) => void;
   /** Takes connections that ask for a WebSocket; others come to `handler`. Requires a `path` without parameters. */
   readonly upgrade?: (request: UpgradeRequest) => void;
+  /** Answers without HTTP to a caller inside of the program, who has checked the access. Throws `ApiError`. */
+  readonly answer?: (parts: RequestParts, context: RouteContext) => Promise<Result>;
   /** The returned value is sent; a thrown `ApiError` is answered in the documented shape. */
   handler(request: FastifyRequest, reply: FastifyReply): unknown;
 }
@@ -76,14 +78,17 @@ export const defaultBodyLimit = (access: Access): number => (access === 'open' ?
 
 interface RouteDefinition<Input extends z.ZodObject, Declared extends Answers> extends Omit<
   Route,
-  'method' | 'path' | 'access' | 'raw' | 'handler'
+  'method' | 'path' | 'access' | 'raw' | 'handler' | 'answer'
 > {
   readonly input: Input;
   readonly answers: Declared;
   handler(input: z.output<Input>, context: RouteContext): ReplyTo<Declared> | Promise<ReplyTo<Declared>>;
 }
 
-interface RouteContext {
+/** Not validated. */
+export type RequestParts = Readonly<Partial<Record<'params' | 'query' | 'headers' | 'body', unknown>>>;
+
+export interface RouteContext {
   readonly request: FastifyRequest;
   /** Undefined on open routes of a service with authentication. */
   readonly caller: Caller | undefined;
@@ -103,6 +108,11 @@ export function defineRoute<Input extends z.ZodObject, const Declared extends An
   access: Access,
   { handler, errors = [], bodyLimit = defaultBodyLimit(access), ...route }: RouteDefinition<Input, Declared>,
 ): DocumentedRoute {
+  const answer = async (parts: RequestParts, context: RouteContext): Promise<Result> => {
+    const { status, body, headers = {} }: HandlerResult = await handler(parseInput(route.input, parts), context);
+    const { kind } = route.answers[Number(status)] ?? {};
+    return { status: Number(status), headers, body: kind === 'json' ? showTo(context.caller, body) : body };
+  };
   return {
     method,
     path,
@@ -110,25 +120,27 @@ export function defineRoute<Input extends z.ZodObject, const Declared extends An
     errors,
     bodyLimit,
     ...route,
+    answer,
     async handler(request, reply) {
       const onClose = (listener: () => void): void => void reply.raw.once('close', listener);
-      const result = await handler(parseInput(route.input, request), { request, caller: request.caller, onClose });
-      return await send(reply, route.answers, result);
+      return await send(reply, route.answers, await answer(request, { request, caller: request.caller, onClose }));
     },
   };
 }
 
-type Result = Readonly<{ status: PropertyKey; body: unknown; headers?: Readonly<Record<string, string>> }>;
+type HandlerResult = Readonly<{ status: PropertyKey; body: unknown; headers?: Readonly<Record<string, string>> }>;
+/** What the caller may see of the answer. */
+type Result = Readonly<{ status: number; body: unknown; headers: Readonly<Record<string, string>> }>;
 
-function send(reply: FastifyReply, answers: Answers, { status, body, headers = {} }: Result): FastifyReply {
-  const answer = answers[Number(status)];
-  void reply.code(Number(status)).headers(headers);
-  if (answer?.kind === 'text') void reply.type(answer.mediaType);
-  return reply.send(answer?.kind === 'json' ? showTo(reply.request.caller, body) : body);
+function send(reply: FastifyReply, answers: Answers, { status, body, headers }: Result): FastifyReply {
+  const answer = answers[status];
+  void reply.code(status).headers(headers);
+  if (answer?.kind === 'text' && headers['content-type'] === undefined) void reply.type(answer.mediaType);
+  return reply.send(body);
 }
 
 /** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */
-export function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: FastifyRequest): z.output<Input> {
+export function parseInput<Input extends z.ZodObject>(schema: Input, { params, query, headers, body }: RequestParts): z.output<Input> {
   const parsed = schema.safeParse({ params, query, headers, body: body ?? {} });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

@@ -5,6 +5,7 @@
 import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import type { StartTrace } from '../../gateway/trace/request-trace.ts';
 import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { bodySettingOf } from '../../gateway/route/decide/request-limits.ts';
@@ -31,17 +32,19 @@ export interface BypassDeps {
   readonly authorize: Authorize;
   readonly report: ReportRequest;
   readonly onFault: OnFault;
+  /** Default: requests are not traced. */
+  readonly startTrace?: StartTrace | undefined;
 }
 
 export const isRawRoute = (route: Route): route is RawRoute => route.raw !== undefined;
 
-export function createHotPath({ routes, site, authorize, report, onFault }: BypassDeps) {
+export function createHotPath({ routes, site, authorize, report, onFault, startTrace }: BypassDeps) {
   const known = new Map(routes.filter(isRawRoute).flatMap((route) => (route.method === 'POST' ? [[route.path, route] as const] : [])));
 
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
-    const { route, req, res, requestId } = entry;
+    const { route, req, res, requestId, trace } = entry;
     const { status } = ERROR_CODES[code];
-    report({ slot: undefined, route: route.path, status, seconds: 0 });
+    report({ slot: undefined, route: route.path, status, seconds: 0, trace: trace?.finish(req.method) });
     answerError(req, res, errorAnswer(code, message, { param, requestId, dialect: dialectOf(route.path) }));
   }
 
@@ -52,6 +55,7 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
       refuse(entry, 'request.media_type', `Unsupported media type: send the body as "${type}"`, 'Content-Type');
     } else {
       entry.caller = decision.caller;
+      entry.trace?.end();
       entry.route.raw(entry);
     }
   }
@@ -65,7 +69,9 @@ export function createHotPath({ routes, site, authorize, report, onFault }: Bypa
   /** Serves a raw route that Fastify's router has found. */
   function enter(route: RawRoute, req: ClientRequest, res: ClientResponse): void {
     const head = parseRequestHead(req.rawHeaders);
-    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId(), caller: undefined };
+    const trace = startTrace?.(head);
+    const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId(), caller: undefined, trace };
+    trace?.begin('auth');
     const from = site.check(req, head, route);
     if (from.kind === 'refuse') return refuse(entry, from.code, from.message, from.param);
     if (from.kind === 'cors') for (const [name, value] of Object.entries(corsHeaders(from.origin))) res.setHeader(name, value);
@@ -118,7 +124,7 @@ export function rawInferenceRoute(path: InferencePath, gateway: Pick<Gateway, 'h
     summary: path.summary,
     tag: 'inference',
     ...(path.body === 'multipart' ? { multipart: true } : {}),
-    raw: ({ req, res, head, requestId, caller }) => gateway.handle({ req, res, path, head, requestId, caller }),
+    raw: ({ req, res, head, requestId, caller, trace }) => gateway.handle({ req, res, path, head, requestId, caller, trace }),
     handler: () => {
       throw new ApiError('server.internal', 'This route bypasses the framework');
     },

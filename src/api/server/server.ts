@@ -16,7 +16,7 @@ import type { Authorize } from '../../auth/check-token.ts';
 import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
-import { createHotPath, isRawRoute, type HotPath } from './hot-path.ts';
+import { createHotPath, isRawRoute, type BypassDeps, type HotPath } from './hot-path.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
 import { CURL_DEFAULT_TYPE, defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
@@ -32,6 +32,7 @@ export interface ServerDeps {
   readonly actAs?: ActAs;
   readonly report?: ReportRequest;
   readonly onFault?: OnFault;
+  readonly startTrace?: BypassDeps['startTrace'];
   /** Number of connections of other processes that count as well. Default: none. */
   readonly connectionsElsewhere?: () => number;
   readonly accelerator?: Accelerator;
@@ -50,7 +51,7 @@ const MAX_PARAM_LENGTH = 1024;
 
 export function buildServer(deps: ServerDeps) {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
-  const hotPath = createHotPath({ routes, site, authorize, report, onFault });
+  const hotPath = createHotPath({ routes, site, authorize, report, onFault, startTrace: deps.startTrace });
   let framework: FastifyServerFactoryHandler | undefined;
   let leaving = false;
   const tryHandle: HotPath['tryHandle'] = (req, res) => {

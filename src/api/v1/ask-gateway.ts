@@ -20,6 +20,8 @@ export interface InnerCaller {
   /** The caller's; each request id begins with it. */
   readonly requestId: string;
   readonly caller?: RequestCaller | undefined;
+  /** The header of the caller's request. */
+  readonly traceparent?: string | undefined;
 }
 
 const Failure = z.object({
@@ -84,7 +86,7 @@ const ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** Rejects if the signal aborts, or if the answer is cut. Errors of the gateway are answers. */
 export async function askGateway(
-  { gateway, socket, requestId: callerId, caller }: InnerCaller,
+  { gateway, socket, requestId: callerId, caller, traceparent }: InnerCaller,
   request: InnerRequest,
   signal: AbortSignal,
 ) {
@@ -92,7 +94,8 @@ export async function askGateway(
   const { path, contentType, onPiece } = request;
   const requestId = `${callerId}.${randomUUID().slice(0, 8)}`;
   const length = String(request.body.reduce((bytes, piece) => bytes + piece.length, 0));
-  const rawHeaders = ['content-type', contentType, 'content-length', length];
+  const traced = traceparent === undefined ? [] : ['traceparent', traceparent];
+  const rawHeaders = [...traced, 'content-type', contentType, 'content-length', length];
   const req = new MemoryRequest(request, rawHeaders, socket);
   const res = new MemoryResponse(onPiece);
   // A caller that cannot take a piece ends the request.

@@ -107,7 +107,9 @@ async function answer(
     else throw new Error(`The answer has more than ${ANSWER_BYTES} bytes`);
   };
   const sent = { path, contentType: 'application/json', body: [Buffer.from(JSON.stringify(translated.body))], onPiece };
-  const asking = askGateway({ gateway, socket: request.raw.socket, requestId: request.id, caller: request.caller }, sent, leaving.signal);
+  const { socket, headers } = request.raw;
+  const traceparent = [headers['traceparent'] ?? []].flat()[0];
+  const asking = askGateway({ gateway, socket, requestId: request.id, caller: request.caller, traceparent }, sent, leaving.signal);
   const early = await Promise.race([asking, begun.promise]).catch((error: unknown) => {
     throw new ApiError('upstream.failed', messageOf(error));
   });

@@ -28,6 +28,8 @@ export interface AccessFacts extends ListenFacts {
   readonly certificate: { readonly issuer: string; readonly expiresAt: number } | undefined;
   /** Undefined if it is not installed. */
   readonly chat: { readonly url: string; readonly answers: boolean } | undefined;
+  /** The entry of `/api/status`, if the service answers. */
+  readonly limits?: unknown;
   readonly now: number;
 }
 
@@ -55,7 +57,7 @@ export async function readAccess(settings: Settings): Promise<AccessFacts> {
   const answers = (await fetch(page, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) }).catch(() => undefined)) !== undefined;
   const certificate = publicUrl?.startsWith('https:') === true ? await readCertificate(new URL(publicUrl)) : undefined;
   const chat = existsSync(CHAT_UNIT) ? { url: chatUrl ?? '', answers } : undefined;
-  return { ...listening, urls, authEnabled, publicUrl, certificate, chat, now: Date.now() };
+  return { ...listening, urls, authEnabled, publicUrl, certificate, chat, limits: status?.['limits'], now: Date.now() };
 }
 
 /** Undefined without an answer that is an object. */
@@ -89,7 +91,7 @@ async function readCertificate({ hostname: name, port }: URL): Promise<AccessFac
 /** Pure. */
 export function judgeAccess(facts: AccessFacts): readonly Check[] {
   const { chat } = facts;
-  const callers = [judgeCallers(facts), ...judgeCertificate(facts)];
+  const callers = [judgeCallers(facts), ...judgeCertificate(facts), ...judgeLimits(facts.limits)];
   if (chat === undefined) return [...callers, ok('chat', 'No chat page')];
   if (chat.answers) return [...callers, ok('chat', chat.url)];
   return [...callers, warn('chat', `${chat.url} does not answer`, 'A new page needs a minute; then read "journalctl -u svc-chat"')];
@@ -103,6 +105,15 @@ function judgeCallers({ authEnabled, isLocal, publicUrl, urls }: AccessFacts): C
   }
   if (isLocal) return ok('access', `Programs on this machine only, without authentication: ${direct}`);
   return ok('access', `Everyone who reaches these addresses can use them and change slots, because authentication is off: ${direct}`);
+}
+
+/** `limits`: of `/api/status`. */
+export function judgeLimits(limits: unknown): readonly Check[] {
+  const { shared, gateways, problem } = isTable(limits) ? limits : {};
+  if (shared === true) return [ok('limits', `${String(gateways)} gateways count callers together`)];
+  if (typeof problem !== 'string') return [];
+  const found = `The counts of callers are not shared, so each of ${String(gateways)} gateways enforces its part of each limit: ${problem}`;
+  return [warn('limits', found, 'Check the server of SVC_LIMITS_URL, and read the log of the service')];
 }
 
 function judgeCertificate({ publicUrl, certificate, now }: AccessFacts): readonly Check[] {

@@ -6,7 +6,7 @@ import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import { createClient, type Client } from '../connect/client.ts';
 import { createClusterTransport, LeaseSpec, type ClusterAccess } from '../connect/cluster-transport.ts';
 import { CliFailure } from '../output/exit-codes.ts';
-import { fail, ok, warn, type Check } from './access-checks.ts';
+import { fail, judgeLimits, ok, warn, type Check } from './access-checks.ts';
 
 /** The oldest supported minor version of Kubernetes 1.x. */
 const MIN_MINOR = 29;
@@ -131,7 +131,9 @@ async function checkNodes(cluster: ClusterAccess): Promise<Check> {
 }
 
 async function checkAnswer(client: Client): Promise<Check> {
-  const { version, slots } = await client.request('GET', '/api/status', 'status');
+  const { version, slots, limits } = await client.request('GET', '/api/status', 'status');
+  const [shared] = judgeLimits(limits);
+  if (shared?.result === 'warn') return { ...shared, name: 'answer' };
   return ok('answer', `svc ${version} with ${slots.length} ${slots.length === 1 ? 'slot' : 'slots'}`);
 }
 

@@ -22,7 +22,7 @@ import { authority, localAuthority } from '../connect/service-options.ts';
 import { readCatalogue, type Environment } from '../installation.ts';
 import { fail, judgeAccess, ok, readAccess, readJson, warn, type Check } from './access-checks.ts';
 import { parseToml } from '../manifests/read-manifests.ts';
-import { sizeText } from '../output/output.ts';
+import { captureNotice, sizeText } from '../output/output.ts';
 
 /** `engines` of package.json. */
 const MIN_NODE = [24, 12] as const;
@@ -201,6 +201,9 @@ async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen 
     const found = typeof version === 'string' ? `svc ${version.slice(0, 40)} answers at ${address}` : undefined;
     if (found !== undefined && (await isInUse(dir, 'service')) === false)
       return warn('address', `${found} with other settings: it does not use "${dir}"`, OTHER_SETTINGS);
+    const recorded = captureNotice(Number(status?.['captures'] ?? 0));
+    if (found !== undefined && recorded !== undefined)
+      return warn('address', `${found}. ${recorded}`, 'End a capture with "svcctl capture stop"');
     if (found !== undefined) return ok('address', `${found}, runtime ${JSON.stringify(status?.['runtime'])}`);
     return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }

@@ -6,9 +6,23 @@
 import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
-import { UsageReport } from '../../api/manage/usage-routes.ts';
 import * as api from '../../schema/status/answers.ts';
-import { Changes, Cluster, ProfileDetail, Profiles, RequestEntries, SwitchedProfile } from '../../schema/status/resource-answers.ts';
+import {
+  AgentPlan,
+  AgentPlans,
+  Capture,
+  Captures,
+  Changes,
+  Cluster,
+  ProfileDetail,
+  Profiles,
+  RequestEntries,
+  RevisionList,
+  StartedCapture,
+  SwitchedProfile,
+  Undone,
+  UsageReport,
+} from '../../schema/status/resource-answers.ts';
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
@@ -16,10 +30,15 @@ const SlotLine = api.SlotLine.pick({ name: true, in_flight: true, parked: true, 
 const Plan = api.Plan.pick({ text: true }).extend({ changes: z.array(z.unknown()), failing: api.Plan.shape.failing.optional() });
 const Availability = z.array(api.ProviderEntry.shape.availability.element.omit({ reason: true }));
 const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ availability: Availability.optional() });
+const UsedRow = UsageReport.shape.usage.element;
 
 export const ANSWERS = {
+  agentPlan: AgentPlan,
+  agentPlans: AgentPlans,
   anything: z.unknown(),
   applied: api.Applied,
+  capture: Capture,
+  captures: Captures,
   changes: Changes,
   cluster: Cluster.pick({ pods: true }),
   createdToken: Created.omit({ warning: true }),
@@ -38,12 +57,20 @@ export const ANSWERS = {
   pullStarted: api.PullRequested.pick({ accepted: true }).partial(),
   pulls: z.object({ pulls: z.array(api.Pulls.shape.pulls.element.partial({ failed: true, message: true })) }),
   requests: RequestEntries,
+  revisions: RevisionList,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
-  status: z.object({ version: z.string(), slots: z.array(SlotLine) }),
+  startedCapture: StartedCapture,
+  status: z.object({
+    version: z.string(),
+    captures: api.Status.shape.captures.optional(),
+    slots: z.array(SlotLine),
+    limits: z.unknown().optional(),
+  }),
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
-  usage: UsageReport.pick({ problem: true, usage: true }),
+  undone: Undone,
+  usage: UsageReport.pick({ problem: true }).extend({ usage: z.array(UsedRow.partial({ audio_seconds: true, images: true, cost: true })) }),
 };
 
 export type AnswerName = keyof typeof ANSWERS;

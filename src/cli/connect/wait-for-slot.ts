@@ -90,6 +90,10 @@ function failIfHopeless(slot: SlotAnswer, { goal, model }: WaitOptions): void {
   const hint = `See why with "svcctl explain ${name}"`;
   const { stalled, upToDate, message } = readinessOf(slot);
   if (stalled) throw new CliFailure(`Slot "${name}" is stalled: ${withoutControls(message)}`, { hint });
+  if (upToDate === 'False' && conditionOf(slot, 'UpToDate')?.reason === 'Paused')
+    throw new CliFailure(`The edit of slot "${name}" waits, because rollouts are paused`, {
+      hint: `Resume them with "svcctl rollout resume slot/${name}"`,
+    });
   if (upToDate === 'False' && conditionOf(slot, 'Reconciling')?.status === 'False')
     throw new CliFailure(`Slot "${name}" cannot be loaded: ${withoutControls(noticeOf(slot))}`, { hint });
   if (model !== undefined && isUpToDate(slot) && status.model !== model) {

@@ -23,6 +23,7 @@ export type BackupManifest = z.output<typeof BackupManifest>;
  */
 const STATE_ENTRIES = [
   'slots',
+  'revisions',
   'timelines',
   'voices',
   'learned',

@@ -144,3 +144,9 @@ export function secondsText(seconds: number): string {
   if (seconds < 172_800) return `${Math.floor(seconds / 3600)}h`;
   return `${Math.floor(seconds / 86_400)}d`;
 }
+
+/** Undefined if no capture runs. */
+export function captureNotice(captures = 0): string | undefined {
+  if (captures === 0) return undefined;
+  return `Bodies of requests are recorded by ${captures === 1 ? 'a capture' : `${captures} captures`}: "svcctl capture list" shows of whom`;
+}

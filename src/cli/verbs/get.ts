@@ -18,6 +18,7 @@ export async function runGet(cli: Cli, options: OutputOptions & { readonly watch
   const first = await listing.read(cli, client);
   checkNames(listing, first, names);
   if (first.items.length === 0) terminal.note(listing.empty);
+  if (first.notice !== undefined) terminal.note(first.notice);
   if (options.watch !== true) return await terminal.write(await rowsText(terminal, output, select(first, names)));
   const watch = createWatch(terminal, output);
   for (let rows = first; ; rows = await listing.read(cli, client)) {

@@ -2,7 +2,7 @@
 import { isBuiltInKind } from '../../schema/slot/provider-kinds.ts';
 import type { Answer, SlotAnswer } from '../connect/api-answers.ts';
 import type { Client } from '../connect/client.ts';
-import { ageText, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
+import { ageText, captureNotice, cellText, secondsText, sizeText, toRows, type Column, type Rows } from '../output/output.ts';
 import { pullStep, pullText, readinessOf, reasonedNoticeOf } from '../output/slot-progress.ts';
 import type { Cli } from '../verb.ts';
 import { isKnown, modelRows } from './model-catalogue.ts';
@@ -12,7 +12,8 @@ export interface Listing {
   readonly kind: string;
   /** Printed if the list is empty. */
   readonly empty: string;
-  read(cli: Cli, client: Client): Promise<Rows>;
+  /** `notice`: what everyone who lists these should know. */
+  read(cli: Cli, client: Client): Promise<Rows & { readonly notice?: string | undefined }>;
 }
 
 /** The service's limit; it lists pods that do not run first. */
@@ -31,7 +32,7 @@ export const LISTINGS: Readonly<Record<string, Listing>> = {
       const columns = slotColumns(cli, traffic).filter(
         ({ title }) => title !== REPLICAS || slots.some(({ status }) => isKnown(status.replicas)),
       );
-      return toRows({ key: 'slots', items: slots, columns, nameOf: ({ name }) => name });
+      return { ...toRows({ key: 'slots', items: slots, columns, nameOf: ({ name }) => name }), notice: captureNotice(status.captures) };
     },
   },
   models: {

@@ -76,8 +76,12 @@ export async function runServe(_cli: Cli, options: { readonly checkout?: boolean
   if (checkout) process.stdout.write('\n  Stopping\n');
   await service.stop();
   log.info({}, 'Stopped');
+  setTimeout(() => process.exit(EXIT.done), LEFT_MS).unref();
   return EXIT.done;
 }
+
+/** A collector of traces may still hold a request, and its package cannot be told to give up. Nothing else is left. */
+const LEFT_MS = 500;
 
 function refuse(message: string): ExitCode {
   process.stderr.write(`${leadsToJournal(process.env, 2) ? '<3>' : ''}svcctl: ${message}\n`);

@@ -153,7 +153,7 @@ export async function runWait(
   }
 }
 
-function parseTarget(target: string): string {
+export function parseTarget(target: string): string {
   const name = /^(?:slots?\/)?([a-z0-9-]+)$/.exec(target)?.[1];
   if (name === undefined) throw usageFailure(`Invalid slot "${target}": use "slot/NAME"`);
   return name;

@@ -25,7 +25,7 @@ export async function runUsage(cli: Cli, { by, since, until, output, ...service 
   const { usage: items, problem } = await client.request('GET', `/api/usage?${query.toString()}`, 'usage');
   if (problem !== undefined && problem !== null) terminal.note(withoutControls(problem));
   if (output === 'csv') return await terminal.write(csvText(items));
-  await terminal.write(await listText(terminal, output, { key: 'usage', items, columns: columnsOf(by.split(',')) }));
+  await terminal.write(await listText(terminal, output, { key: 'usage', items, columns: columnsOf(by.split(','), items) }));
   if (items.length === 0 && output === 'table') terminal.note(`No requests since ${since}`);
 }
 
@@ -42,7 +42,8 @@ function timeOf(text: string, now: number, flag: string): string {
 /** Year 9999 and before. */
 const MOST_MS = Date.UTC(10_000, 0);
 
-function columnsOf(by: readonly string[]): readonly Column<Row>[] {
+/** Columns of sound, images and cost only where there is some. */
+function columnsOf(by: readonly string[], rows: readonly Row[]): readonly Column<Row>[] {
   const groups: readonly (readonly [string, Column<Row>])[] = [
     ['hour', { title: 'HOUR', cell: ({ time }) => cellText(time?.slice(0, 'yyyy-mm-ddThh:mm'.length)) }],
     ['day', { title: 'DAY', cell: ({ time }) => cellText(time?.slice(0, 'yyyy-mm-dd'.length)) }],
@@ -51,7 +52,8 @@ function columnsOf(by: readonly string[]): readonly Column<Row>[] {
     ['model', { title: 'MODEL', cell: ({ model }) => cellText(model) }],
   ];
   const asked = groups.filter(([word]) => by.includes(word) && !(word === 'day' && by.includes('hour')));
-  return [...asked.map(([, column]) => column), ...COUNTS];
+  const extra = EXTRAS.filter(({ cell }) => rows.some((row) => cell(row) !== ''));
+  return [...asked.map(([, column]) => column), ...COUNTS, ...extra];
 }
 
 const COUNTS: readonly Column<Row>[] = [
@@ -64,8 +66,24 @@ const COUNTS: readonly Column<Row>[] = [
   { title: 'BUSY', cell: ({ busy_seconds: seconds }) => `${seconds.toFixed(1)}s` },
 ];
 
+const EXTRAS: readonly Column<Row>[] = [
+  { title: 'AUDIO', cell: ({ audio_seconds: seconds }) => (seconds === null || seconds === undefined ? '' : `${seconds.toFixed(1)}s`) },
+  { title: 'IMAGES', cell: ({ images }) => String(images ?? '') },
+  {
+    title: 'COST',
+    cell: (row) => {
+      const amounts = row.cost ?? [];
+      return amounts.map(({ currency, amount }) => `${tokensText(amountText(amount), row)} ${withoutControls(currency)}`).join(' + ');
+    },
+  },
+];
+
 /** `~`: some were guessed. */
-const tokensText = (tokens: number, { estimated_requests: estimated }: Row): string => `${estimated > 0 ? '~' : ''}${tokens}`;
+const tokensText = (tokens: number | string, { estimated_requests: estimated }: Row): string => `${estimated > 0 ? '~' : ''}${tokens}`;
+
+/** Cents, or two digits of less than that. */
+const amountText = (amount: number): string =>
+  amount >= 0.01 || amount === 0 ? amount.toFixed(2) : amount.toFixed(Math.min(6, 1 - Math.floor(Math.log10(amount))));
 
 const CSV_COLUMNS = [
   'time',
@@ -81,11 +99,20 @@ const CSV_COLUMNS = [
   'estimated_requests',
   'queue_seconds',
   'busy_seconds',
+  'audio_seconds',
+  'images',
 ] as const satisfies readonly (keyof Row)[];
 
-/** https://www.rfc-editor.org/rfc/rfc4180 */
+/** https://www.rfc-editor.org/rfc/rfc4180. A column for each currency. */
 function csvText(rows: readonly Row[]): string {
-  const lines = [[...CSV_COLUMNS], ...rows.map((row) => CSV_COLUMNS.map((column) => csvCell(row[column])))];
+  const currencies = [...new Set(rows.flatMap(({ cost = [] }) => cost.map(({ currency }) => currency)))].toSorted();
+  const lines = [
+    [...CSV_COLUMNS, ...currencies.map((currency) => csvCell(`cost_${currency}`))],
+    ...rows.map((row) => [
+      ...CSV_COLUMNS.map((column) => csvCell(row[column])),
+      ...currencies.map((wanted) => csvCell(row.cost?.find(({ currency }) => currency === wanted)?.amount)),
+    ]),
+  ];
   return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
 }
 

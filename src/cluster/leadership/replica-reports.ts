@@ -36,6 +36,7 @@ interface Peer {
 
 const GONE_MS = 5 * 60_000;
 const TIDY_MS = 60_000;
+const COUNT_MS = 15_000;
 const REQUEST_MS = 5000;
 const REPORT_LEASE_PREFIX = 'svc-gateway-';
 /** Number of periods without a renewal after which the requests in a report no longer count. */
@@ -135,6 +136,27 @@ export function createReplicaReports(deps: ReplicaReportsDeps) {
       }
     },
   };
+}
+
+interface ReplicaCounting {
+  readonly api: Pick<KubeApi, 'list'>;
+  readonly identity: string;
+  readonly onCount: (replicas: number) => void;
+  readonly everyMs?: number;
+}
+
+/** Counts the replicas that report, with this one, from time to time: only the leader has a copy of their Leases. */
+export async function countReplicas({ api, identity, onCount, everyMs = COUNT_MS }: ReplicaCounting, signal: AbortSignal): Promise<void> {
+  const which = { labelSelector: `${LABELS.component}=gateway`, notOlderThan: '0' };
+  while (!signal.aborted) {
+    const listed = await api.list(LEASES, which, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]));
+    if (listed.ok) {
+      const names = listed.value.items.map(({ metadata: { name } }) => name);
+      const others = names.filter((name) => name.startsWith(REPORT_LEASE_PREFIX) && name !== `${REPORT_LEASE_PREFIX}${identity}`);
+      onCount(others.length + 1);
+    }
+    await sleep(everyMs, signal);
+  }
 }
 
 async function reportTraffic(deps: ReplicaReportsDeps, signal: AbortSignal): Promise<void> {

@@ -102,8 +102,8 @@ const ONE_REQUEST: LimitedAmounts = { requests: 1, tokens: 0, inFlight: 0 };
 
 export type LocalAccounts = ReturnType<typeof createLocalAccounts>;
 
-/** `now`: monotonic milliseconds. */
-export function createLocalAccounts(now: () => number) {
+/** `now`: monotonic milliseconds. `within`: the part of limits that this gateway enforces. Default: all. */
+export function createLocalAccounts(now: () => number, within: (limits: CallerLimits) => CallerLimits = (limits) => limits) {
   const accounts = new Map<string, CallerAccount>();
 
   function accountOf(key: string): CallerAccount {
@@ -123,8 +123,10 @@ export function createLocalAccounts(now: () => number) {
   return {
     account: accountOf,
     settle,
-    hold(key: string, amounts: LimitedAmounts, limits: CallerLimits): HeldAmounts {
+    within,
+    hold(key: string, amounts: LimitedAmounts, all: CallerLimits): HeldAmounts {
       const account = accountOf(key);
+      const limits = within(all);
       const at = now();
       const over = account.hold(amounts, limits, at);
       // A request counts at once, whatever becomes of it.

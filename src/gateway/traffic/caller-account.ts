@@ -102,10 +102,28 @@ export class CallerAccount {
     };
   }
 
+  /** Counts of requests, tokens of a minute and of a day, and requests in flight. What is held counts for `keepMs`. */
+  counts(keepMs: readonly number[], now: number): readonly (readonly number[])[] {
+    const held = [this.#heldRequests, this.#heldTokens, this.#heldTokens, this.#inFlight];
+    const used = [this.#requests.counts(now), this.#minute.window.counts(now), this.#day.window.counts(now), []];
+    return used.map((counts, index) => [...counts, ...((held[index] ?? 0) > 0 ? [held[index] ?? 0, keepMs[index] ?? 0] : [])]);
+  }
+
+  /** Adds what another account counts, `agoMs` after it said so. */
+  include([requests = [], minute = [], day = [], inFlight = []]: readonly (readonly number[])[], agoMs: number, now: number): void {
+    this.#requests.include(requests, agoMs, now);
+    this.#minute.window.include(minute, agoMs, now);
+    this.#day.window.include(day, agoMs, now);
+    for (const [index, amount] of inFlight.entries()) if (index % 2 === 0 && (inFlight[index + 1] ?? 0) > agoMs) this.#inFlight += amount;
+  }
+
+  holds(): boolean {
+    return this.#heldRequests + this.#heldTokens + this.#inFlight !== 0;
+  }
+
   /** Nothing of it limits a request any more. */
   isIdle(now: number): boolean {
-    const held = this.#heldRequests + this.#heldTokens + this.#inFlight;
-    return held === 0 && this.#requests.total(now) === 0 && this.#day.window.total(now) === 0;
+    return !this.holds() && this.#requests.total(now) === 0 && this.#day.window.total(now) === 0;
   }
 
   #tooManyRequests(asked: number, limit: number, now: number): OverLimit {

@@ -14,7 +14,7 @@
 import type { RoutedSlot, Target } from '../../reconciler/board.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { SlotName } from '../../schema/words/names.ts';
-import type { ExchangeDeps } from '../exchange-deps.ts';
+import type { ExchangeDeps, ExchangeRequest } from '../exchange-deps.ts';
 import type { LostAttempt, RequestEvents } from '../request-events.ts';
 import type { FallbackCause } from '../route/decide/fall-back.ts';
 import type { Claim } from './decide/turns.ts';
@@ -56,6 +56,7 @@ export class ParkedRequest implements Waiter {
   waitedMs: number | undefined;
   readonly #deps: ParkedDeps;
   readonly #events: ParkedEvents;
+  readonly #trace: ExchangeRequest['trace'];
   readonly #progress: WaitProgress;
   #since = 0;
   #ticket: Ticket | undefined;
@@ -71,9 +72,10 @@ export class ParkedRequest implements Waiter {
   /** The failed target is to be tried again, as soon as the slot has room. */
   #isDue = false;
 
-  constructor(deps: ParkedDeps, events: ParkedEvents) {
+  constructor(deps: ParkedDeps, events: ParkedEvents, trace?: ExchangeRequest['trace']) {
     this.#deps = deps;
     this.#events = events;
+    this.#trace = trace;
     this.#progress = new WaitProgress(deps, () => events.commented);
   }
 
@@ -92,6 +94,7 @@ export class ParkedRequest implements Waiter {
     if (entered.kind === 'refuse') this.fail(entered.code, entered.message);
     else {
       this.#ticket = entered;
+      this.#trace?.begin('wait', slot);
       this.#progress.start(slot, entered);
       this.#watchLoading(this.#events.leavesQueueAfterMs);
     }
@@ -129,6 +132,7 @@ export class ParkedRequest implements Waiter {
     if (this.#ticket === undefined) return;
     this.#ticket.leave();
     this.#ticket = undefined;
+    this.#trace?.end();
     this.#progress.stop();
     this.waitedMs = (this.waitedMs ?? 0) + this.#deps.now() - this.#since;
     clearTimeout(this.#timer);

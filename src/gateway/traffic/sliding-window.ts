@@ -20,9 +20,29 @@ export class SlidingWindow {
 
   add(amount: number, now: number): void {
     this.#advance(now);
-    const index = this.#newest % KEPT;
-    this.#parts[index] = (this.#parts[index] ?? 0) + amount;
-    this.#total += amount;
+    this.#addTo(this.#newest, amount);
+  }
+
+  /** What counts, each amount followed by the milliseconds until it is forgotten: see `include()`. */
+  counts(now: number): readonly number[] {
+    this.#advance(now);
+    const counts: number[] = [];
+    for (let part = this.#newest - PARTS; part <= this.#newest; part += 1) {
+      const amount = this.#at(part);
+      if (amount !== 0) counts.push(amount, Math.ceil((part + KEPT) * this.#partMs - now));
+    }
+    return counts;
+  }
+
+  /** Adds what another window counts, `agoMs` after it said so. It counts for one part longer at most. */
+  include(counts: readonly number[], agoMs: number, now: number): void {
+    this.#advance(now);
+    for (let index = 0; index < counts.length; index += 2) {
+      const [amount = 0, ms = 0] = counts.slice(index, index + 2);
+      // Milliseconds were rounded up.
+      const part = Math.min(this.#newest, Math.ceil((now + ms - agoMs - 1) / this.#partMs) - KEPT);
+      if (part >= this.#newest - PARTS) this.#addTo(part, amount);
+    }
   }
 
   total(now: number): number {
@@ -52,7 +72,12 @@ export class SlidingWindow {
   }
 
   #at(part: number): number {
-    return this.#parts[((part % KEPT) + KEPT) % KEPT] ?? 0;
+    return this.#parts[indexOf(part)] ?? 0;
+  }
+
+  #addTo(part: number, amount: number): void {
+    this.#parts[indexOf(part)] = this.#at(part) + amount;
+    this.#total += amount;
   }
 
   #advance(now: number): void {
@@ -61,8 +86,11 @@ export class SlidingWindow {
     const first = Math.max(this.#newest + 1, current - PARTS);
     for (let part = first; part <= current; part += 1) {
       this.#total -= this.#at(part);
-      this.#parts[part % KEPT] = 0;
+      this.#parts[indexOf(part)] = 0;
     }
     this.#newest = current;
   }
 }
+
+/** Parts before time 0 have negative numbers. */
+const indexOf = (part: number): number => ((part % KEPT) + KEPT) % KEPT;

@@ -2,7 +2,8 @@
 import type { AnswerHead, FormField, FormFile, TranslatableBody, TranslationEnd } from '../../providers/translation.ts';
 import type { ClientAnswer } from '../client-answer.ts';
 import { AnswerTail } from '../upstream/answer-tail.ts';
-import type { AttemptRequest } from '../exchange-deps.ts';
+import type { ResponseHead } from '../upstream/decide/response-head.ts';
+import type { AttemptRequest, TranslatedRequest } from '../exchange-deps.ts';
 import { jsonExcess } from '../../schema/words/json-skipper.ts';
 import { responseHeadOf } from './decide/translation-heads.ts';
 import { messageOf } from '../../platform/error-text.ts';
@@ -23,9 +24,11 @@ export class TranslatedAnswer {
   readonly #answer: ClientAnswer;
   readonly #tick: () => number;
   readonly #startedAt: number;
-  readonly #tail = new AnswerTail();
+  readonly #tail: AnswerTail;
+  #head: ResponseHead | undefined;
 
-  constructor({ answer, deps, startedAt }: AttemptRequest) {
+  constructor({ answer, deps, startedAt, asked }: AttemptRequest & Pick<TranslatedRequest, 'asked'>) {
+    this.#tail = new AnswerTail(asked.capability);
     this.#answer = answer;
     this.#tick = deps.tick;
     this.#startedAt = startedAt;
@@ -37,6 +40,7 @@ export class TranslatedAnswer {
     const checked = responseHeadOf(head, bytes);
     this.ttftMs = performance.now() - this.#startedAt;
     this.wroteAt = this.#tick();
+    this.#head = checked;
     this.#answer.begin(checked, this.ttftMs);
   }
 
@@ -45,7 +49,7 @@ export class TranslatedAnswer {
     if (!this.#answer.started) throw new TypeError('The answer has not begun');
     if (bytes.length === 0) return;
     this.wroteAt = this.#tick();
-    this.#tail.add(bytes);
+    this.#tail.add(bytes, this.#head);
     if (this.#answer.write(bytes)) return;
     await new Promise<void>((resolve) => this.#answer.onceDrained(resolve));
     this.wroteAt = this.#tick();
@@ -53,12 +57,12 @@ export class TranslatedAnswer {
 
   end(last: Buffer): void {
     if (!this.#answer.started) throw new TypeError('The answer has not begun');
-    this.#tail.add(last);
+    this.#tail.add(last, this.#head);
     this.#answer.end(last);
   }
 
-  usage() {
-    return this.#tail.usage();
+  counts() {
+    return this.#tail.counts();
   }
 }
 

@@ -14,7 +14,7 @@
 import { randomBytes } from 'node:crypto';
 import type { TranslationEnd, UpstreamAnswer, UpstreamRequest } from '../../providers/translation.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
-import type { AttemptRequest, TranslatedRequest } from '../exchange-deps.ts';
+import type { TranslatedRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents } from '../request-events.ts';
 import type { BufferBudget } from '../traffic/traffic.ts';
 import { judgeAnswer } from '../upstream/decide/judge-answer.ts';
@@ -81,8 +81,8 @@ export class TranslatedForward implements Attempt {
     this.#progressAt = this.#request.deps.tick();
   }
 
-  usage() {
-    return this.#answer.usage();
+  counts() {
+    return this.#answer.counts();
   }
 
   giveUp(message: string): void {
@@ -202,9 +202,12 @@ export class TranslatedForward implements Attempt {
   }
 }
 
-function callDepsOf({ deps, hold, requestId, requestBody }: AttemptRequest, onProgress: UpstreamCallDeps['onProgress']): UpstreamCallDeps {
+function callDepsOf(
+  { deps, hold, requestId, requestBody, traceLines }: TranslatedRequest,
+  onProgress: UpstreamCallDeps['onProgress'],
+): UpstreamCallDeps {
   const readBody: UpstreamCallDeps['readBody'] = (from, bytes) => requestBody.read(from, bytes);
-  return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, readBody, onProgress };
+  return { upstreams: deps.upstreams, endpoint: hold.endpoint, requestId, traceLines, readBody, onProgress };
 }
 
 /** Bytes of a budget that are reserved step by step, and released at the end at the latest. */

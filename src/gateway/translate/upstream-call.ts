@@ -19,6 +19,8 @@ export interface UpstreamCallDeps {
   readonly upstreams: Upstreams;
   readonly endpoint: Endpoint;
   readonly requestId: string;
+  /** Header lines besides those of the translation. */
+  readonly traceLines: string;
   /** Reads from the client's body. Undefined once it is released. */
   readonly readBody: (from: number, bytes: number) => Promise<Uint8Array | undefined>;
   /** Something was sent, or has come from the server. */
@@ -71,8 +73,8 @@ export class UpstreamCall implements UpstreamEvents {
 
   /** Throws if the request is malformed. */
   start(fresh = false): void {
-    const { endpoint, requestId, upstreams } = this.#deps;
-    const head = requestHeadOf(this.request, { endpoint, requestId, bodyBytes: this.#bodyBytes });
+    const { endpoint, requestId, traceLines, upstreams } = this.#deps;
+    const head = requestHeadOf(this.request, { endpoint, requestId, traceLines, bodyBytes: this.#bodyBytes });
     const connection = upstreams.connect(endpoint, this, fresh);
     this.#connection = connection;
     this.isConnected = connection.connected;

@@ -12,6 +12,7 @@
  * answer. The head waits for the body, because a server that dies between the two would otherwise take the request with
  * it.
  */
+import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientMistake } from '../../providers/provider.ts';
 import { judgeRefusal } from '../../remote/decide/judge-remote.ts';
@@ -20,7 +21,8 @@ import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../reques
 import { CONNECT_MS } from '../route/decide/request-limits.ts';
 import { authorityOf } from '../route/decide/route.ts';
 import { AnswerTail } from './answer-tail.ts';
-import { judgeAnswer, type Usage } from './decide/judge-answer.ts';
+import type { AnswerCounts } from './decide/count-media.ts';
+import { judgeAnswer } from './decide/judge-answer.ts';
 import type { ResponseHead } from './decide/response-head.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
@@ -39,6 +41,7 @@ export interface ForwardRequest extends AttemptRequest {
   /** Errors are passed on as they are, too. Default: in the form of the path's dialect. */
   readonly isOpaque?: boolean;
   readonly mistakes: readonly ClientMistake[] | undefined;
+  readonly capability?: Capability | undefined;
   /** Header lines for the upstream, each with its line end. */
   readonly headerLines: string;
 }
@@ -55,12 +58,13 @@ export class Forward implements UpstreamEvents, Attempt {
   /** The body was not complete when the request was sent, so it follows as it arrives. */
   #flows = false;
   #collected: CollectedAnswer | undefined;
-  readonly #tail = new AnswerTail();
+  readonly #tail: AnswerTail;
 
   constructor(request: ForwardRequest, events: AttemptEvents) {
     this.#request = request;
     this.#events = events;
     this.#progressAt = request.deps.tick();
+    this.#tail = new AnswerTail(request.capability);
   }
 
   start(fresh = false): void {
@@ -110,14 +114,13 @@ export class Forward implements UpstreamEvents, Attempt {
     }
   }
 
-  usage(): Usage | undefined {
-    return this.#tail.usage(this.#request.answer.streamed && TEXT_PATH.test(this.#request.path));
+  counts(): AnswerCounts {
+    return this.#tail.counts(this.#request.answer.streamed && TEXT_PATH.test(this.#request.path));
   }
 
   onConnected(): void {
     this.noteProgress();
-    const { requestBody } = this.#request;
-    if (this.#connection !== undefined && this.#flows) requestBody.flowTo(this.#connection);
+    if (this.#connection !== undefined && this.#flows) this.#request.requestBody.flowTo(this.#connection);
   }
 
   onDrain(): void {
@@ -136,7 +139,7 @@ export class Forward implements UpstreamEvents, Attempt {
     if (this.#ended) return;
     this.noteProgress();
     this.#request.hold.heard();
-    this.#tail.add(bytes);
+    this.#tail.add(bytes, this.#head);
     if (this.#collected !== undefined) return this.#collect(this.#collected, bytes, last);
     if (bytes.length === 0 && !last) return;
     this.#begin();
@@ -152,8 +155,7 @@ export class Forward implements UpstreamEvents, Attempt {
   onBroken({ kind, reused, message }: Breakage): void {
     this.#connection = undefined;
     const { resendable } = this.#request.requestBody;
-    // The upstream closed an idle connection while the request was on its way, or left bytes of another answer on it:
-    // the workload may be well.
+    // The upstream closed an idle connection, or left bytes of another answer on it: the workload may be well.
     if (reused && resendable && this.#head === undefined) this.start(true);
     else if (kind === 'protocol') this.#fail('upstream.failed', message);
     else this.#lose(kind === 'closed', message);

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import type { Clock, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
+import { chooseText } from '../../schema/slot/paused-text.ts';
 import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { acceptSlots, parseSlotText, type AcceptedSlots, type AcceptedSlot, type ParsedSlotText } from './decide/parse-slot-text.ts';
@@ -28,6 +29,8 @@ import { createBreather, type Breather } from '../../platform/slices.ts';
 export interface TomlDirectoryOptions extends WatchDirectoryOptions {
   /** `<state>/slots`. */
   readonly lastGoodDirectory: string;
+  /** Called after each read with what is in force, and the text of each slot. */
+  readonly accepted?: (slots: AcceptedSlots, textOf: (slot: SlotName) => string | undefined) => void;
   /** What statuses of an earlier run tell, in case a last good spec is lost. */
   readonly records?: FailureRecords;
   /** Default: the system's. */
@@ -63,6 +66,10 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
     const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
     await lastGood.write(before, after, parsed);
     accepted = after;
+    options.accepted?.(after, (name) => {
+      const file = found.get(`${name}.toml`);
+      return file?.kind === 'text' ? file.text : undefined;
+    });
     slots = state.slots;
     const all = [...problems, ...[...parsed.values()].flatMap((text) => (text.ok ? [] : text.problems))];
     if (!isSameValue(all, loggedProblems)) for (const problem of all) log.warn({ file: problem.file }, formatProblem(problem));
@@ -99,7 +106,7 @@ function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: u
 }
 
 /** Stored instead of the resolved spec, because later versions may have other defaults. */
-const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown() });
+const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown(), paused: z.unknown().optional() });
 
 /** Concurrent writes. The journal of the disk takes several syncs together. */
 const AT_ONCE = 32;
@@ -113,10 +120,14 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
   const writes = createWriteLog(log);
   const filesOf = (name: SlotName) => [join(directory, `${name}.json`), join(directory, `${name}.json~`)] as const;
 
-  const write = async (name: SlotName, { generation, lastGood }: AcceptedSlot): Promise<void> => {
+  const write = async (name: SlotName, { generation, lastGood, paused }: AcceptedSlot): Promise<void> => {
     const replace = async (file: string): Promise<void> => {
       if (lastGood === undefined) await disk.rm(file, { force: true });
-      else await writeJsonAtomically(file, { generation, document: lastGood.document }, 0o600, { sync: 'file', disk });
+      else
+        await writeJsonAtomically(file, { generation, document: lastGood.document, paused: paused?.document }, 0o600, {
+          sync: 'file',
+          disk,
+        });
     };
     try {
       await Promise.all(filesOf(name).map(replace));
@@ -165,14 +176,18 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
 }
 
 function isSameSlot(left: AcceptedSlot | undefined, right: AcceptedSlot): boolean {
-  return left?.generation === right.generation && isSameValue(left.lastGood?.document, right.lastGood?.document);
+  if (left?.generation !== right.generation || !isSameValue(left.lastGood?.document, right.lastGood?.document)) return false;
+  return isSameValue(left.paused?.document, right.paused?.document);
 }
 
 async function readSlot(path: string, name: SlotName, log: SourceLog, disk: Disk): Promise<AcceptedSlot | undefined> {
   try {
-    const { generation, document } = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES, disk })));
-    const parsed = parseSlot(name, document);
-    return { generation, lastGood: parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined };
+    const stored = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES, disk })));
+    const [lastGood, newest] = [stored.document, stored.paused].map((document) => {
+      const parsed = parseSlot(name, document);
+      return parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined;
+    });
+    return { generation: stored.generation, lastGood, paused: lastGood && newest && chooseText(lastGood, newest).paused };
   } catch (error) {
     // Without what is stored, the generation would begin again.
     if (!['', 'ENOENT'].includes(codeOf(error))) throw error;

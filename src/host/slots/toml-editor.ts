@@ -153,7 +153,7 @@ function storedSlot(name: SlotName, text: string): StoredSlot {
   return { name, document: read.document, resourceVersion: versionOf(text) };
 }
 
-const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
+export const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
 async function listSlots(directory: string): Promise<readonly SlotName[]> {
   const files = await readdir(directory).catch((): string[] => []);

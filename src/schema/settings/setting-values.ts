@@ -4,6 +4,7 @@ import { PUBLIC_KEY } from '../words/name-rules.ts';
 import { isScope, SCOPES, type Scope } from '../words/access.ts';
 import { parseDurationMs, parseSizeBytes } from '../words/quantities.ts';
 import { durationWithin, sizeWithin } from '../words/quantity-schemas.ts';
+import type { SpecProblem } from '../slot/spec-problem.ts';
 
 export const ListenAddress = z
   .string()
@@ -31,6 +32,7 @@ export const LocalListenAddress = z
   .transform((text) => (/^[0-9]{1,5}$/.test(text) ? `127.0.0.1:${text}` : text))
   .pipe(ListenAddress);
 
+export const OffOn = z.enum(['off', 'on']);
 export const Flag = z.enum(['0', '1', 'false', 'true']).transform((text) => text === '1' || text === 'true');
 export const Count = (min: number, max: number) =>
   z
@@ -54,7 +56,21 @@ export const ProgressInterval = z
 /** Longer and larger ones are mistakes in the unit. */
 export const DurationMs = durationWithin('0s', '365d').transform(parseDurationMs);
 export const SizeBytes = sizeWithin('0', '1024Ti').transform(parseSizeBytes);
+const COUNT_SERVER =
+  /^(?:redis|valkey)s?:\/\/(?:(?:[^/?#@%]|%[0-9a-fA-F]{2})*@)?(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?(?:\/[0-9]{0,3})?$/;
+/** No pattern, because its message would repeat the URL, which may contain a password. */
+export const CountServerUrl = z
+  .string()
+  .refine(
+    (text) => COUNT_SERVER.test(text) && URL.canParse(text),
+    'Use a URL such as "redis://valkey.example.com:6379", with "rediss:" for TLS, and nothing after the number of the database',
+  );
 export const PublicKey = z.string().regex(PUBLIC_KEY, 'Use the line between BEGIN and END of a PEM file with an ed25519 public key');
+const USER = /^[^/]*\/\/[^/?#]*@/;
+/** Without a password, since answers and messages have it. */
+export const HttpUrl = z
+  .url({ protocol: /^https?$/, error: 'Use a URL that begins with "http://" or "https://"' })
+  .refine((url) => !USER.test(url), 'Use a URL without a user and a password');
 export const AbsolutePath = z.string().startsWith('/', 'Use an absolute path');
 const OBJECT_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 export const ObjectName = z.string().regex(OBJECT_NAME, 'Use a Kubernetes object name: lower-case letters, digits, "-" and "."');
@@ -130,4 +146,17 @@ export const LicenseNames = ListOf(
 function serialiseOrigin(text: string): string {
   const { origin } = new URL(text);
   return origin === 'null' ? text.replace(/\/$/, '').toLowerCase() : origin;
+}
+
+/** What users of other tools write, and what to write here. */
+const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
+  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
+  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
+  k8s: 'Use "kube" for a cluster, not "k8s"',
+};
+
+export function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
+  const value = env['SVC_RUNTIME'] ?? '';
+  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
+  return advice === undefined ? problem : { ...problem, message: advice };
 }

@@ -4,16 +4,19 @@ import { nearestWord } from '../words/nearest-word.ts';
 import {
   AbsolutePath,
   Count,
+  CountServerUrl,
   DurationMs,
   Flag,
   GpuResources,
   HostNames,
+  HttpUrl,
   IdentityRoles,
   LicenseNames,
   ListenAddress,
   LocalListenAddress,
   NamesOf,
   ObjectName,
+  OffOn,
   Origins,
   PodUser,
   PortRange,
@@ -23,10 +26,10 @@ import {
   SizeBytes,
   TimeZone,
   WorkerCount,
+  withAdvice,
 } from './setting-values.ts';
-import { checkDocument, formatProblem, type SpecProblem } from '../slot/spec-problem.ts';
-
-const OffOn = z.enum(['off', 'on']);
+import { checkDocument, formatProblem } from '../slot/spec-problem.ts';
+import { DEFAULT_PORT, findConflicts } from './setting-conflicts.ts';
 
 export const SettingsSchema = z.strictObject({
   SVC_LISTEN: ListenAddress.optional().describe(
@@ -65,14 +68,12 @@ export const SettingsSchema = z.strictObject({
     .min(16, 'Use at least 16 characters')
     .optional()
     .describe('Secret with which the proxy authenticates, so that local users cannot forge its headers. At least 16 characters'),
-  SVC_PUBLIC_URL: z
-    .url()
-    .optional()
-    .describe('URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name'),
-  SVC_CHAT_URL: z
-    .url()
-    .optional()
-    .describe('URL of the chat page, for `GET /api/config/urls`. Default: `/chat/` under `SVC_PUBLIC_URL`, or port 3001 of the host'),
+  SVC_PUBLIC_URL: HttpUrl.optional().describe(
+    'URL under which users reach the service. The API uses it in the URLs that it returns, and requests may come under its name',
+  ),
+  SVC_CHAT_URL: HttpUrl.optional().describe(
+    'URL of the chat page, for `GET /api/config/urls`. Default: `/chat/` under `SVC_PUBLIC_URL`, or port 3001 of the host',
+  ),
   SVC_ALLOWED_HOSTS: HostNames.describe(
     'Comma-separated names under which clients may reach the service, besides its addresses and own names (`docs/security.md`). `*.example.com`: all names in a domain; `*`: any name, which permits DNS rebinding',
   ),
@@ -96,15 +97,14 @@ export const SettingsSchema = z.strictObject({
   SVC_STOP_DELAY: DurationMs.prefault('0s').describe('How long a stopping service still accepts requests, until load balancers notice'),
   SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then, how long requests in flight may take to finish. A second signal ends them'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
+  SVC_REVISION_HISTORY: Count(0, 1000).prefault('20').describe('Revisions of a slot that are kept, for `svcctl rollout undo`; `0`: none'),
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),
   SVC_TIME_ZONE: TimeZone.optional().describe(
     'Time zone of `lifecycle.warm` and of what `lifecycle.prewarm` learns, such as `Europe/Berlin`. Default: that of the host, which is UTC in a cluster',
   ),
-  SVC_MEMORY_BUDGET: SizeBytes.optional().describe(
-    'Memory of the host for all slots together. Default: 90 % of it; in a cluster, no limit',
-  ),
+  SVC_MEMORY_BUDGET: SizeBytes.optional().describe('Memory for all slots together. Default: 90 % of the host; in a cluster, no limit'),
   SVC_PROMPT_CACHE_LIMIT: SizeBytes.prefault('4Gi').describe(
     'Disk space for the prompts that servers have computed and that outlive them, of all slots together. `0`: none are kept',
   ),
@@ -147,11 +147,24 @@ export const SettingsSchema = z.strictObject({
     .describe('Open sessions of `/v1/realtime`. Further ones fail with 503 `server.overloaded`; with 0, all do'),
   SVC_REALTIME_IDLE: DurationMs.prefault('5m').describe('How long a session of `/v1/realtime` may send nothing; then it is closed'),
   SVC_BUFFER_LIMIT: SizeBytes.prefault('256Mi').describe('Maximum size of all buffered bodies together; then 503 `server.overloaded`'),
+  SVC_LIMITS_URL: CountServerUrl.optional().describe(
+    'Valkey or Redis with which several gateways share the counts of callers with limits, such as `redis://valkey:6379`; `rediss:` for TLS (`docs/limits.md`). Default: each gateway counts for itself, and enforces its part of each limit',
+  ),
+  SVC_LIMITS_PASSWORD_FILE: AbsolutePath.optional().describe(
+    'File whose first line is the password of this server, in place of one in the URL; it is read again for each connection',
+  ),
   SVC_MDNS: Flag.prefault('0').describe(
     'Whether the service announces its name, version and URL on the local network, for `svcctl peer list`. The URL is `SVC_PUBLIC_URL`, else that of `SVC_LISTEN`',
   ),
   SVC_OLLAMA: OffOn.default('off').describe('`on`: clients of Ollama may use the models under `/ollama` (`docs/api.md`)'),
-  SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted, as in a cluster (`docs/usage.md`)'),
+  SVC_MCP: OffOn.default('off').describe('`on`: agents may read, plan and change slots through `/mcp` (`docs/mcp.md`)'),
+  SVC_MCP_APPROVE: z
+    .enum(['none', 'human'])
+    .default('none')
+    .describe('`human`: a person approves each plan of an agent before it can be applied (`docs/mcp.md`)'),
+  SVC_USAGE: OffOn.default('on').describe('`off`: requests and tokens of callers are not counted (`docs/usage.md`)'),
+  SVC_PROMETHEUS_URL: HttpUrl.optional().describe('Cluster only: Prometheus with the metrics of all gateways, for `svcctl usage`'),
+  SVC_CAPTURE: OffOn.default('on').describe('`off`: not even administrators may capture bodies of requests (`docs/capture.md`)'),
   SVC_UPSTREAM: OffOn.default('off').describe('`on`: administrators reach all of a server under `/upstream/<slot>/` (`docs/requests.md`)'),
   SVC_FETCH_IMAGES: z
     .enum(['off', 'https', 'http'])
@@ -268,30 +281,6 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>)
       SVC_MODELS_DIR: value.SVC_MODELS_DIR ?? `${value.SVC_STATE_DIR}/models`,
     },
   };
-}
-
-const DEFAULT_PORT = 8080;
-
-/** Settings that are valid one by one, but not together. */
-function findConflicts({ SVC_WORKERS: workers, SVC_FAST_PATH: fastPath, ...listens }: Parsed): readonly string[] {
-  const { SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: management } = listens;
-  const samePort = management !== undefined && management.port !== 0 && management.port === (models?.port ?? DEFAULT_PORT);
-  if (samePort) return [`"SVC_MANAGEMENT_LISTEN" and "SVC_LISTEN" have the same port ${management.port}: use two ports, or leave it out`];
-  if (workers === 1 || fastPath) return [];
-  return [`Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${workers}"`];
-}
-
-/** What users of other tools write, and what to write here. */
-const RUNTIME_ADVICE: Readonly<Record<string, string>> = {
-  docker: 'Docker is not supported: use "podman", which runs the same images, or "process" (docs/podman.md)',
-  kubernetes: 'Use "kube" for a cluster, not "kubernetes"',
-  k8s: 'Use "kube" for a cluster, not "k8s"',
-};
-
-function withAdvice(problem: SpecProblem, env: Readonly<Record<string, string | undefined>>): SpecProblem {
-  const value = env['SVC_RUNTIME'] ?? '';
-  const advice = problem.path[0] === 'SVC_RUNTIME' && Object.hasOwn(RUNTIME_ADVICE, value) ? RUNTIME_ADVICE[value] : undefined;
-  return advice === undefined ? problem : { ...problem, message: advice };
 }
 
 function describeUnknown(key: string): string {

@@ -30,6 +30,8 @@ export interface EditOptions {
   readonly ifMatch?: string;
   /** Validate the edit without writing it. */
   readonly dryRun?: boolean;
+  /** For the record: the number of the revision that this edit writes again. */
+  readonly undoOf?: number;
 }
 
 export interface SlotEditor {

@@ -14,7 +14,7 @@ import { inexpressible, MODEL_OPTIONS, resolveModel } from './model-options.ts';
 import { DeviceNames } from '../status/hardware.ts';
 import { Presets } from './presets.ts';
 import { Fallback } from './fallback.ts';
-import { Autoscale, Limits, resolveAutoscale } from './scaling.ts';
+import { Autoscale, Limits, PriceTable, resolveAutoscale, Rollout } from './scaling.ts';
 import { RemoteDocument, resolveRemote, type Remote } from './remote-document.ts';
 import { EnvName, PlainText } from '../pod/pod-containers.ts';
 import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod/kube-fields.ts';
@@ -159,6 +159,8 @@ export const SlotDocument = z
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
     limits: optional('How many requests the slot takes', Limits),
+    price: optional('What requests cost, for `svcctl usage`', PriceTable),
+    rollout: optional('How edits of the slot take effect', Rollout),
     fallback: optional('Other slots that get requests while this one cannot answer them, or always get a share', Fallback),
     env: boundedRecord(PlainText.max(32_768), 200, EnvName)
       .superRefine(rulesAt('env'))
@@ -179,7 +181,9 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 
 type Parsed = z.output<typeof SlotDocument>;
 
-export interface SlotSpec extends Readonly<Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback' | 'limits'>> {
+export interface SlotSpec extends Readonly<
+  Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback' | 'limits' | 'price' | 'rollout'>
+> {
   readonly provider: ProviderKind;
   /** Set for a declared provider; `deviceBytes` only if its engine asks for the memory of the device. */
   readonly engine?: EngineDefinition;

@@ -1,16 +1,15 @@
 /** Answers of `/api` as schemas, source of the OpenAPI document and handler types. Keys: snake_case; unknown: null. */
 import { z } from 'zod';
 import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/provider-kinds.ts';
+import { CallerCounting } from '../words/caller-limits.ts';
 import { ProviderName, SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
 const Count = z.int().min(0);
 const Bytes = z.number().min(0);
-/** ISO 8601, UTC. */
 const Time = z.iso.datetime();
 const State = z.enum(SLOT_STATES);
-const Provider = ProviderName;
 const Backend = z.enum(BACKENDS);
 const HardwareSource = z
   .enum(['machine', 'recording', 'none'])
@@ -45,7 +44,7 @@ export const SlotStatus = z.object({
   state: State,
   conditions: z.array(Condition),
   observed_generation: z.int(),
-  provider: Provider.nullable(),
+  provider: ProviderName.nullable(),
   backend: Backend.nullable(),
   model: z.string().nullable().describe('The model that answers now; while none does, the model in the document'),
   wanted_model: z.string().nullable(),
@@ -76,7 +75,7 @@ export const SlotLine = z.object({
   name: SlotName,
   state: State,
   model: z.string().nullable(),
-  provider: Provider.nullable(),
+  provider: ProviderName.nullable(),
   backend: Backend.nullable(),
   ready: z.boolean(),
   reason: z.string(),
@@ -92,6 +91,8 @@ export const Status = z.object({
   hardware_source: HardwareSource,
   auth_enabled: z.boolean(),
   uptime_seconds: Count,
+  captures: Count.describe('How many captures record bodies of requests now'),
+  limits: CallerCounting,
   slots: z.array(SlotLine),
 });
 
@@ -290,10 +291,7 @@ export const Hardware = z.object({
   ),
   memory_available_bytes: Bytes.nullable(),
   devices: z.array(DeviceEntry),
-  devices_hidden: z
-    .string()
-    .nullable()
-    .describe('Why devices cannot be seen, as in a container; then the list says nothing about the machine'),
+  devices_hidden: z.string().nullable().describe('Why devices cannot be seen, as in a container; then the list says nothing'),
   programs: z
     .array(z.object({ provider: z.string(), name: z.string(), backends: z.array(Backend) }))
     .describe('What the model servers that are installed on this machine report that they can compute with'),

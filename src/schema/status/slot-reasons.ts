@@ -29,6 +29,10 @@ export const PROGRESS_REASONS = {
   AtRest: reason('No action is required', 'Nothing'),
   ProbePassed: reason('The slot answers', 'Nothing'),
   SpecInForce: reason('What answers is what the newest spec says', 'Nothing'),
+  Paused: reason(
+    'Rollouts of the slot are paused, and an edit of it waits; what was in force before stays so, and is repaired',
+    'Run `svcctl rollout resume slot/<slot>`, or remove `paused` from `[rollout]`',
+  ),
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
   AliasConflict: reason(

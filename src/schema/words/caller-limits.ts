@@ -39,3 +39,11 @@ export interface RequestCaller {
   readonly key: string;
   readonly limits?: CallerLimits | undefined;
 }
+
+/** How the limits of callers are counted, as `/api/status` says it. */
+export const CallerCounting = z.object({
+  shared: z.boolean().describe('All gateways count callers together, in the server of "SVC_LIMITS_URL"'),
+  gateways: z.int().min(0).describe('Gateways that are known. While they do not count together, each enforces its part of each limit'),
+  problem: z.string().nullable().describe('Why they do not, though "SVC_LIMITS_URL" is set'),
+});
+export type CallerCounting = z.output<typeof CallerCounting>;

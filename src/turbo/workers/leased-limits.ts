@@ -8,6 +8,8 @@ import { NO_AMOUNTS, type LimitedAmounts, type LimitState, type LimitStates } fr
 import type { LimitAnswer, LimitAsk, LimitReport } from './messages.ts';
 
 const RETURN_MS = 50;
+/** A refusal holds for so long, so that callers who do not wait cost no messages. */
+const REFUSED_MS = 50;
 
 interface Waiting {
   readonly amounts: LimitedAmounts;
@@ -24,7 +26,18 @@ interface Lease {
   states: LimitStates;
   usedAt: number;
   isAsking: boolean;
+  /** What the last question named. */
+  need: LimitedAmounts;
+  /** The last answer granted no more requests in flight: others may need what comes free. */
+  isTight: boolean;
+  /** The last answer, if a limit was reached. */
+  refused: Refused | undefined;
   readonly waiting: Waiting[];
+}
+
+interface Refused extends HeldAmounts {
+  readonly amounts: LimitedAmounts;
+  readonly until: number;
 }
 
 interface LeaseSources {
@@ -43,8 +56,9 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
     if (known !== undefined) return known;
     const used = { requests: 0, tokens: 0 };
     const added = { free: NO_AMOUNTS, used, limits: undefined, states: NO_STATES, usedAt: now(), isAsking: false, waiting: [] };
-    leases.set(key, added);
-    return added;
+    const lease = { ...added, need: NO_AMOUNTS, isTight: false, refused: undefined };
+    leases.set(key, lease);
+    return lease;
   }
 
   function take(lease: Lease, amounts: LimitedAmounts): HeldAmounts {
@@ -68,6 +82,7 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
     const back = lease.limits === first.limits ? NO_AMOUNTS : positive(lease.free);
     lease.free = add(lease.free, back, -1);
     const need = positive(add(first.amounts, lease.free, -1));
+    lease.need = need;
     ask({ key, limits: first.limits, need, used: takeUsed(lease), back });
   }
 
@@ -81,17 +96,30 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
 
   function returnUnused(key: string, lease: Lease): void {
     const isIdle = now() - lease.usedAt >= RETURN_MS && !lease.isAsking;
-    const back = isIdle ? positive(lease.free) : NO_AMOUNTS;
-    if (isIdle) lease.free = add(lease.free, back, -1);
-    const used = takeUsed(lease);
-    if (used.requests + used.tokens + back.requests + back.tokens + back.inFlight > 0) report({ key, used, back });
-    else if (isIdle && lease.waiting.length === 0) leases.delete(key);
+    const isReported = giveBack(key, lease, isIdle ? lease.free : NO_AMOUNTS);
+    if (isIdle && !isReported && lease.waiting.length === 0) leases.delete(key);
   }
+
+  /** False: there was nothing to report. */
+  function giveBack(key: string, lease: Lease, amounts: LimitedAmounts): boolean {
+    const back = positive(amounts);
+    lease.free = add(lease.free, back, -1);
+    const used = takeUsed(lease);
+    const isNothing = used.requests + used.tokens + back.requests + back.tokens + back.inFlight === 0;
+    if (!isNothing) report({ key, used, back });
+    return !isNothing;
+  }
+
+  const isRefused = (refused: Refused | undefined, amounts: LimitedAmounts): refused is Refused =>
+    refused !== undefined && now() < refused.until && covers(amounts, refused.amounts);
 
   const accounts: LimitAccounts = {
     hold(key, amounts, limits) {
       const lease = leaseOf(key);
-      if (lease.limits === limits && lease.waiting.length === 0 && covers(lease.free, amounts)) return take(lease, amounts);
+      if (lease.limits === limits && lease.waiting.length === 0) {
+        if (covers(lease.free, amounts)) return take(lease, amounts);
+        if (isRefused(lease.refused, amounts)) return lease.refused;
+      }
       return new Promise((resolve) => {
         lease.waiting.push({ amounts, limits, resolve });
         askFor(key, lease);
@@ -105,6 +133,7 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
         inFlight: lease.free.inFlight + held.inFlight,
       };
       lease.used = { requests: lease.used.requests, tokens: lease.used.tokens + used.tokens };
+      if (lease.isTight && held.inFlight > 0 && !lease.isAsking) giveBack(key, lease, { ...NO_AMOUNTS, inFlight: lease.free.inFlight });
       returnSoon();
     },
   };
@@ -117,18 +146,20 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
       lease.isAsking = false;
       lease.free = add(lease.free, granted, 1);
       lease.states = states;
+      lease.isTight = granted.inFlight <= lease.need.inFlight;
       const [first] = lease.waiting;
       lease.limits = first?.limits;
-      if (over === undefined) {
-        for (
-          let next = lease.waiting[0];
-          next?.limits === lease.limits && next !== undefined && covers(lease.free, next.amounts);
-          next = lease.waiting[0]
-        ) {
-          lease.waiting.shift();
-          next.resolve(take(lease, next.amounts));
-        }
-      } else lease.waiting.shift()?.resolve({ over, states });
+      lease.refused =
+        over === undefined || first === undefined
+          ? undefined
+          : { over, states, amounts: first.amounts, until: now() + Math.min(REFUSED_MS, over.waitMs ?? REFUSED_MS) };
+      for (let next = lease.waiting[0]; next !== undefined && next.limits === lease.limits; next = lease.waiting[0]) {
+        // Something may have come free meanwhile.
+        const isCovered = covers(lease.free, next.amounts);
+        if (!isCovered && !isRefused(lease.refused, next.amounts)) break;
+        lease.waiting.shift();
+        next.resolve(isCovered || lease.refused === undefined ? take(lease, next.amounts) : lease.refused);
+      }
       askFor(key, lease);
     },
   };

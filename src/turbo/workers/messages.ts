@@ -1,5 +1,7 @@
 /** Messages between the controller and its workers. Node's channel keeps their order and copies them. */
+import type { CaptureRule } from '../../gateway/capture/capture-taps.ts';
 import type { HeldAmounts } from '../../gateway/traffic/admit-caller.ts';
+import type { Sampling } from '../../gateway/trace/decide/trace-context.ts';
 import type { LimitedAmounts } from '../../gateway/traffic/caller-account.ts';
 import type { CallerLimits } from '../../schema/words/caller-limits.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
@@ -12,13 +14,18 @@ export interface WorkerStart {
   readonly host: string;
   readonly port: number;
   readonly mostBodyBytes: number;
+  /** Default: nothing is traced. */
+  readonly sampling?: Sampling | undefined;
   readonly board: BoardChange | undefined;
+  /** Captures that run. */
+  readonly captures: readonly CaptureRule[];
 }
 
 export type ToWorker =
   | ({ readonly kind: 'start' } & WorkerStart)
   | { readonly kind: 'board'; readonly change: BoardChange }
   | { readonly kind: 'abort'; readonly workload: WorkloadId }
+  | { readonly kind: 'captures'; readonly rules: readonly CaptureRule[] }
   /** Answered at once with a report: the worker has done everything sent before. */
   | { readonly kind: 'sync'; readonly number: number }
   /** Each connection is to be closed after its next answer. */
@@ -32,6 +39,7 @@ export type FromWorker =
   /** Comes with the socket. `bytes`: what was read of it already. */
   | { readonly kind: 'connection'; readonly bytes: Uint8Array }
   | { readonly kind: 'fault'; readonly requestId: string; readonly message: string; readonly stack: string | undefined }
+  | { readonly kind: 'captured'; readonly ids: readonly string[]; readonly text: string }
   | { readonly kind: 'limits'; readonly ask: LimitAsk }
   | { readonly kind: 'used'; readonly report: LimitReport }
   | { readonly kind: 'ended' };

@@ -1,7 +1,7 @@
 /** Processes that forward requests on the controller's port (docs/speed.md). One that dies loses only connections. */
 import type { Socket } from 'node:net';
-import { createLender } from './lent-limits.ts';
-import type { LocalAccounts } from '../../gateway/traffic/admit-caller.ts';
+import type { Lender } from './lent-limits.ts';
+import type { CaptureRule, TakeCaptured } from '../../gateway/capture/capture-taps.ts';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
@@ -16,7 +16,7 @@ import { WorkerProcess } from './worker-process.ts';
 export interface WorkerPoolDeps {
   readonly count: number;
   readonly local: GatewayTraffic;
-  readonly limitAccounts: Pick<LocalAccounts, 'account'>;
+  readonly lender: Lender;
   readonly board: Board;
   readonly now: () => number;
   readonly log: Log;
@@ -27,7 +27,7 @@ export interface WorkerPoolDeps {
   };
 }
 
-interface WorkerPoolStart extends Omit<WorkerStart, 'board'> {
+interface WorkerPoolStart extends Omit<WorkerStart, 'board' | 'captures'> {
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -37,6 +37,7 @@ export interface WorkerPoolListeners {
   readonly refused: ReportRequest;
   readonly onFault: (fault: unknown, requestId: string) => void;
   readonly tokenUsed: (id: string) => void;
+  readonly captured: TakeCaptured;
   readonly takeOver: (socket: Socket, bytes: Uint8Array) => void;
 }
 
@@ -60,12 +61,12 @@ interface Member {
 
 export type WorkerPool = ReturnType<typeof createWorkerPool>;
 
-export function createWorkerPool({ count, local, board, now, log, metrics, limitAccounts }: WorkerPoolDeps) {
-  const lender = createLender(limitAccounts, count + 1, now);
+export function createWorkerPool({ count, local, board, now, log, metrics, lender }: WorkerPoolDeps) {
   const members = new Map<number, Member>();
   const waiting = new Set<() => void>();
   let listeners: WorkerPoolListeners | undefined;
   let shown: RoutedView = NO_BOARD;
+  let captures: readonly CaptureRule[] = [];
   let timer: NodeJS.Timeout | undefined;
 
   const sendAll = (message: ToWorker): void => members.forEach(({ process }) => process.send(message));
@@ -143,11 +144,12 @@ export function createWorkerPool({ count, local, board, now, log, metrics, limit
       file,
       env,
       log,
-      start: () => ({ ...start, board: compareBoards(NO_BOARD, shown) }),
+      start: () => ({ ...start, captures, board: compareBoards(NO_BOARD, shown) }),
       onStarted: () => metrics.workerStarted(number),
       onReport: (report) => onReport(number, report),
       onConnection: (socket, bytes) => listeners?.takeOver(socket, bytes),
       onFault: ({ message, stack, requestId }) => listeners?.onFault(Object.assign(new Error(message), { stack }), requestId),
+      onCaptured: (ids, text) => listeners?.captured(ids, text),
       onLimitAsk: (ask) => lender.lend(number, ask),
       onLimitReport: (report) => lender.take(number, report),
       onGone: () => onGone(number),
@@ -159,6 +161,12 @@ export function createWorkerPool({ count, local, board, now, log, metrics, limit
     traffic,
     sync,
     connections: (): number => members.values().reduce((sum, { connections }) => sum + connections, 0),
+    /** Resolves when requests that begin in any process are captured by these. */
+    async capture(rules: readonly CaptureRule[]): Promise<void> {
+      captures = rules;
+      sendAll({ kind: 'captures', rules });
+      await sync();
+    },
     listen: (all: WorkerPoolListeners): void => void (listeners = all),
     /** Resolves when all workers listen, or have failed to: then they are started again later. */
     async start(start: WorkerPoolStart): Promise<void> {

@@ -2,6 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../platform/error-text.ts';
+import type { TakeCaptured } from '../../gateway/capture/capture-taps.ts';
 import type { Log } from '../../platform/log.ts';
 import type { FromWorker, LimitAnswer, LimitAsk, LimitReport, ToWorker, WorkerReport, WorkerStart } from './messages.ts';
 
@@ -14,7 +15,8 @@ interface WorkerProcessDeps {
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
-  readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer;
+  readonly onCaptured: TakeCaptured;
+  readonly onLimitAsk: (ask: LimitAsk) => LimitAnswer | Promise<LimitAnswer>;
   readonly onLimitReport: (report: LimitReport) => void;
   readonly onGone: () => void;
   readonly log: Pick<Log, 'warn' | 'error'>;
@@ -83,7 +85,7 @@ export class WorkerProcess {
   }
 
   #take(message: FromWorker, socket: Socket | undefined): void {
-    const { onReport, onConnection, onFault, onLimitAsk, onLimitReport } = this.#deps;
+    const { onReport, onConnection, onFault, onCaptured, onLimitAsk, onLimitReport } = this.#deps;
     switch (message.kind) {
       case 'listening':
         this.#listens = true;
@@ -96,8 +98,10 @@ export class WorkerProcess {
         return;
       case 'fault':
         return onFault(message);
+      case 'captured':
+        return onCaptured(message.ids, message.text);
       case 'limits':
-        return this.send({ kind: 'limits', answer: onLimitAsk(message.ask) });
+        return this.#answerLimits(onLimitAsk(message.ask));
       case 'used':
         return onLimitReport(message.report);
       case 'ended':
@@ -105,6 +109,13 @@ export class WorkerProcess {
       default:
         message satisfies never;
     }
+  }
+
+  #answerLimits(asked: LimitAnswer | Promise<LimitAnswer>): void {
+    if (!(asked instanceof Promise)) return this.send({ kind: 'limits', answer: asked });
+    const child = this.#child;
+    // Another process has not asked.
+    void asked.then((answer) => child === this.#child && this.send({ kind: 'limits', answer }));
   }
 
   #end(how: string, livedMs: number): void {

@@ -12,8 +12,10 @@ import { createHotPath, rawInferenceRoute } from '../../api/server/hot-path.ts';
 import type { SiteGuard } from '../../api/server/site-guard.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import { createLeasedAccounts } from './leased-limits.ts';
+import { createCaptureTaps, type CaptureTaps } from '../../gateway/capture/capture-taps.ts';
 import type { LimitAccounts } from '../../gateway/traffic/admit-caller.ts';
 import { createGateway } from '../../gateway/create-gateway.ts';
+import { createTracer } from '../../gateway/trace/request-trace.ts';
 import { INFERENCE_PATHS, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import type { ProviderRegistry } from '../../providers/provider.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
@@ -51,7 +53,9 @@ export async function startWorker(deps: WorkerDeps) {
     ask: (ask) => send({ kind: 'limits', ask }),
     report: (report) => send({ kind: 'used', report }),
   });
-  const requests = serveRequests(deps, { board, traffic, reports, limits, now });
+  const taps = createCaptureTaps((ids, text) => send({ kind: 'captured', ids, text }), Date.now);
+  taps.set(start.captures);
+  const requests = serveRequests(deps, { board, traffic, reports, limits, taps, now });
   const closed = Promise.withResolvers<void>();
 
   async function close(graceMs: number, parkedMs: number): Promise<void> {
@@ -71,6 +75,8 @@ export async function startWorker(deps: WorkerDeps) {
       switch (message.kind) {
         case 'board':
           return board.publish(applyBoardChange(board.current(), message.change));
+        case 'captures':
+          return taps.set(message.rules);
         case 'abort':
           return traffic.holds.abort(message.workload);
         case 'sync':
@@ -93,12 +99,14 @@ type RequestParts = Readonly<{
   traffic: WorkerTraffic;
   reports: WorkerReports;
   limits: LimitAccounts;
+  taps: CaptureTaps;
   now: () => number;
 }>;
 
-function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now }: RequestParts) {
+function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, taps, now }: RequestParts) {
   const { providers, site, authorizeWith, onRequest, send } = deps;
-  const { settings, mostBodyBytes } = deps.start;
+  const { settings, mostBodyBytes, sampling } = deps.start;
+  const startTrace = createTracer(sampling);
   let leaving = false;
   function onFault(fault: unknown, requestId: string): void {
     send({ kind: 'fault', requestId, message: String(fault), stack: fault instanceof Error ? fault.stack : undefined });
@@ -109,6 +117,8 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now 
     traffic,
     settings,
     limitAccounts: limits,
+    startTrace,
+    taps,
     now,
     onFault,
     report(finished) {
@@ -121,6 +131,7 @@ function serveRequests(deps: WorkerDeps, { board, traffic, reports, limits, now 
     site,
     authorize: authorizeWith((id) => reports.tokenUsed(id)),
     report: (refused) => reports.requestEnded({ ...refused, atDoor: true }),
+    startTrace,
     onFault,
   });
   const server = createWorkerServer({

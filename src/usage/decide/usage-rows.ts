@@ -1,15 +1,35 @@
-/** Sums of requests for each hour, caller, slot and model, and sums of those. Pure: times come from outside. */
+/** Sums of requests for each hour, caller, slot, model and currency, and sums of those. Pure. */
+import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
+import type { Price } from '../../schema/slot/scaling.ts';
 
 export const HOUR_MS = 3_600_000;
 const HOURS_OF_DAY = 24;
 export const OTHERS = 'others';
 
-export const COUNTS = ['requests', 'errors', 'input', 'cached', 'output', 'estimated', 'queueMs', 'busyMs'] as const;
-/** `estimated`: requests whose tokens were guessed. `errors`: a status from 400, also if the client has left. */
+export const COUNTS = [
+  'requests',
+  'errors',
+  'input',
+  'cached',
+  'output',
+  'estimated',
+  'queueMs',
+  'busyMs',
+  'audioMs',
+  'images',
+  'nanos',
+] as const;
+/**
+ * `estimated`: requests whose tokens were guessed. `errors`: a status from 400, also if the client has left. `nanos`:
+ * the cost in billionths of the currency. `audioMs`, `images`: 0 if nothing is known.
+ */
 export type UsageCounts = Record<(typeof COUNTS)[number], number>;
 
-export const NAMES = ['caller', 'slot', 'model'] as const;
-/** `slot` and `model` are empty if the request reached none, `caller` if the service itself sent it. */
+export const NAMES = ['caller', 'slot', 'model', 'currency'] as const;
+/**
+ * `slot` and `model` are empty if the request reached none, `caller` if the service itself sent it, `currency` if the
+ * slot has no price.
+ */
 export interface UsageRow extends Readonly<Record<(typeof NAMES)[number], string>>, UsageCounts {
   /** Hours since 1970. */
   readonly hour: number;
@@ -18,8 +38,8 @@ export interface UsageRow extends Readonly<Record<(typeof NAMES)[number], string
 export const GROUPINGS = ['token', 'model', 'slot', 'day', 'hour'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** What a sum was grouped by; the rest is undefined. `hour`: that of the day's beginning where days are asked for. */
-export type UsageSum = Readonly<UsageCounts> & Partial<Pick<UsageRow, 'hour' | 'caller' | 'slot' | 'model'>>;
+/** What a sum was grouped by, and its currency. `hour`: that of the day's beginning where days are asked for. */
+export type UsageSum = Readonly<UsageCounts> & Pick<UsageRow, 'currency'> & Partial<Pick<UsageRow, 'hour' | 'caller' | 'slot' | 'model'>>;
 
 /** From one hour up to another, which is excluded. */
 export interface HourRange {
@@ -38,9 +58,32 @@ export const noCounts = (): UsageCounts => ({
   estimated: 0,
   queueMs: 0,
   busyMs: 0,
+  audioMs: 0,
+  images: 0,
+  nanos: 0,
 });
 
-/** Adds up sums and rows with the same values of `by`, sorted by time and then by names. */
+/**
+ * A token at 0.15 for a million costs 150 of these, so sums of many small requests lose nothing.
+ */
+export const NANOS = 1_000_000_000;
+const NANOS_OF_MILLIONTH = NANOS / 1_000_000;
+const SECONDS_OF_MINUTE = 60;
+
+/** Nine million of a currency: no request costs that, and sums of a thousand such still fit into the file. */
+const MOST_NANOS = Number.MAX_SAFE_INTEGER;
+
+/** In billionths of the currency. What is not known costs nothing; tokens that were guessed do cost. */
+export function costOf({ tokens, media }: Pick<FinishedRequest, 'tokens' | 'media'>, price: Price): number {
+  const { promptTokens = 0, cachedTokens = promptTokens, outputTokens = 0, image = 0, audioMinute = 0 } = price;
+  const { input = 0, cached = 0, output = 0 } = tokens ?? {};
+  const { images = 0, audioSeconds = 0 } = media ?? {};
+  const ofTokens = (input - cached) * promptTokens + cached * cachedTokens + output * outputTokens;
+  const ofMedia = images * image + (audioSeconds / SECONDS_OF_MINUTE) * audioMinute;
+  return Math.min(Math.max(0, Math.round(ofTokens * NANOS_OF_MILLIONTH + ofMedia * NANOS)), MOST_NANOS);
+}
+
+/** Adds up sums and rows with the same values of `by` and the same currency, sorted by time and then by names. */
 export function sumUsage(parts: readonly UsageSum[], by: readonly Grouping[]): readonly UsageSum[] {
   const sums = new Map<string, UsageSum & UsageCounts>();
   for (const part of parts) {
@@ -55,10 +98,13 @@ export function sumUsage(parts: readonly UsageSum[], by: readonly Grouping[]): r
 
 function groupOf({ hour = 0, ...names }: UsageSum, by: readonly Grouping[]): Omit<UsageSum, keyof UsageCounts> {
   const time = by.includes('hour') ? { hour } : by.includes('day') ? { hour: dayOf(hour) * HOURS_OF_DAY } : {};
-  return { ...time, ...Object.fromEntries(NAMES.flatMap((name) => (by.includes(groupingOf(name)) ? [[name, names[name] ?? '']] : []))) };
+  const grouped = NAMES.filter((name) => isGrouped(name, by)).map((name) => [name, names[name] ?? '']);
+  return { currency: '', ...time, ...Object.fromEntries(grouped) };
 }
 
-export const groupingOf = (name: (typeof NAMES)[number]): Grouping => (name === 'caller' ? 'token' : name);
+/** Amounts of different currencies are never added up. */
+export const isGrouped = (name: (typeof NAMES)[number], by: readonly Grouping[]): boolean =>
+  name === 'currency' || by.includes(name === 'caller' ? 'token' : name);
 
 const dayOf = (hour: number): number => Math.floor(hour / HOURS_OF_DAY);
 

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createAuditTrail } from '../../../src/api/manage/audit-trail.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
 import { ModelId, ProfileName, SlotName } from '../../../src/schema/words/names.ts';
+import { openCaptures } from '../../support/open-captures.ts';
 import { createInMemorySlots } from './in-memory-slots.ts';
 import { createInMemoryTokens } from './in-memory-tokens.ts';
 
@@ -84,25 +85,28 @@ describe('the audit trail', () => {
   test('has the profile that was saved, what a switch to it changed in each slot, and no line for a slot that is alike', async () => {
     const [img, stt] = [SlotName.parse('img'), SlotName.parse('stt')];
     const document = { model: { default: 'a' } };
-    const store = trail.profiles({
-      list: async () => ({ profiles: [], problems: [] }),
-      read: async () => undefined,
-      save: async () => ({ kind: 'saved', created: true }),
-      remove: async () => 'removed',
-      apply: async (name) => ({
-        kind: 'applied',
-        profile: {
-          name,
-          problems: [],
-          resourceVersion: '1',
-          slots: [
-            { name: PRIMARY, change: 'updated', before: document, after: { model: { default: 'b' }, env: { TOKEN: 'hunter2' } } },
-            { name: img, change: 'disabled', before: document, after: { ...document, enabled: false } },
-            { name: stt, change: 'unchanged', before: document, after: document },
-          ],
-        },
-      }),
-    });
+    const store = trail.profiles(
+      {
+        list: async () => ({ profiles: [], problems: [] }),
+        read: async () => undefined,
+        save: async () => ({ kind: 'saved', created: true }),
+        remove: async () => 'removed',
+        apply: async (name) => ({
+          kind: 'applied',
+          profile: {
+            name,
+            problems: [],
+            resourceVersion: '1',
+            slots: [
+              { name: PRIMARY, change: 'updated', before: document, after: { model: { default: 'b' }, env: { TOKEN: 'hunter2' } } },
+              { name: img, change: 'disabled', before: document, after: { ...document, enabled: false } },
+              { name: stt, change: 'unchanged', before: document, after: document },
+            ],
+          },
+        }),
+      },
+      { read: async (name) => ({ name, document: {}, resourceVersion: `v-${name}` }) },
+    );
     const coding = ProfileName.parse('coding');
     await trail.actAs(REQUEST, async () => {
       await store.save(coding);
@@ -120,6 +124,28 @@ describe('the audit trail', () => {
       { slot: 'img', kind: 'edit', message: messages()[2], cause: 'request r1' },
     ]);
     expect(JSON.stringify([lines, entries])).not.toContain('hunter2');
+  });
+
+  test('has captures, also who has read one, and no key', async () => {
+    const files = await openCaptures();
+    const captures = trail.captures(files.open());
+    await trail.actAs(REQUEST, async () => {
+      const started = await captures.start({ caller: 'token:1a2b3c4d', slot: PRIMARY, requests: 5, seconds: 60 });
+      const { id = '', key = '' } = 'id' in started ? started : {};
+      await captures.read(id);
+      await captures.list();
+      await captures.stop(id);
+      await captures.remove(id);
+      await captures.remove(id);
+      expect(messages()).toEqual([
+        `"anna" started the capture "${id}" of 5 requests of the caller "token:1a2b3c4d" and the slot "primary", for 60 s at most`,
+        `"anna" read the file of the capture "${id}"`,
+        `"anna" stopped the capture "${id}"`,
+        `"anna" deleted the capture "${id}"`,
+      ]);
+      expect(JSON.stringify([lines, changes])).not.toContain(key);
+    });
+    await files.remove();
   });
 
   test('has tokens without their secrets, and models', async () => {

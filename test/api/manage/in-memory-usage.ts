@@ -22,7 +22,7 @@ export function createInMemoryUsage(wallNow: () => number): UsageRecorder {
     },
     wallNow,
     now: () => performance.now(),
-    modelOf: () => 'fox',
+    factsOf: () => ({ model: 'fox' }),
     log: { warn: () => undefined },
   });
 }

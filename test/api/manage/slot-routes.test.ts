@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EMPTY_BOARD } from '../../../src/reconciler/board.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from './world.ts';
+import { startWorld, type World } from './world.ts';
+import { UNKNOWN_MODEL } from './world-models.ts';
 
 const PRIMARY = SlotName.parse('primary');
 const TEXT = '# mine\nbackend = "cpu"\n\n[model]\ndefault = "a.gguf" # the small one\n';

@@ -69,6 +69,7 @@ describe('/api/status', () => {
     world.traffic.set(name, { inFlight: 2, parked: 7 });
     const { body } = await get('/api/status');
     expect(body).toMatchObject({ version: '1.2.3', runtime: 'in-memory', auth_enabled: false });
+    expect(body.limits).toEqual({ shared: false, gateways: 1, problem: null });
     expect(body.slots).toEqual([
       {
         name: 'primary',

@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createUsageRoute } from '../../../src/api/manage/usage-routes.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
+import { noCounts, type UsageSum } from '../../../src/usage/decide/usage-rows.ts';
 import { svcctl } from '../../cli/run-svcctl.ts';
+import { startGateway, type GatewayFixture } from '../../gateway/support/gateway-fixture.ts';
 import { startWorld, type World } from './world.ts';
 
 const CHAT = { model: 'nobody', messages: [{ role: 'user', content: 'secret' }] };
@@ -67,7 +70,7 @@ test('svcctl usage prints a table, JSON and CSV, whatever is in names', async ()
   const csv = await run('-o', 'csv', '--since', '1h');
   const [head, ...lines] = csv.out.trimEnd().split('\r\n');
   expect(head).toBe(
-    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds',
+    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds,audio_seconds,images',
   );
   expect(lines.map((line) => line.replace(/,,,,.*/, ''))).toEqual([
     `,"'=HYPERLINK(""http://evil.test"")"`,
@@ -81,5 +84,71 @@ test('svcctl usage prints a table, JSON and CSV, whatever is in names', async ()
     code: 0,
     out: '',
     err: expect.stringContaining('No requests'),
+  });
+});
+
+describe('with prices', () => {
+  const by = (currency: string, nanos: number, more: object = {}): UsageSum => ({
+    ...noCounts(),
+    caller: 'local',
+    currency,
+    requests: 2,
+    input: 10,
+    nanos,
+    ...more,
+  });
+  let sums: readonly UsageSum[];
+  let service: GatewayFixture;
+  beforeEach(async () => {
+    const usage = { query: async () => ({ sums, problem: undefined }) };
+    service = await startGateway({ routes: [createUsageRoute({ usage, tokens: { list: () => [] }, wallNow: () => Date.now() })] });
+  });
+  afterEach(async () => await service.close());
+  const print = async (...args: string[]) => await svcctl(['usage', ...args], { env: { SVCCTL_SERVER: service.url } });
+
+  test('sums of several currencies are one row, with an amount for each', async () => {
+    sums = [by('', 0), by('EUR', 1_234_567_890), by('USD', 5000), by('', 0, { caller: 'user:x', audioMs: 1500, images: 3 })];
+    const { usage } = JSON.parse(await (await fetch(`${service.url}/api/usage`)).text());
+    expect(usage).toMatchObject([
+      {
+        caller: 'local',
+        requests: 6,
+        input_tokens: 30,
+        audio_seconds: null,
+        images: null,
+        cost: [
+          { currency: 'EUR', amount: 1.234_568 },
+          { currency: 'USD', amount: 0.000_005 },
+        ],
+      },
+      { caller: 'user:x', requests: 2, audio_seconds: 1.5, images: 3, cost: [] },
+    ]);
+    const table = await print();
+    expect(table.out).toBe(
+      [
+        'CALLER  REQUESTS  ERRORS  INPUT  CACHED  OUTPUT  BUSY  AUDIO  IMAGES  COST',
+        'local   6         0       30     0       0       0.0s                 1.23 EUR + 0.000005 USD',
+        'user:x  2         0       10     0       0       0.0s  1.5s   3',
+        '',
+      ].join('\n'),
+    );
+    expect((await print('-o', 'csv')).out.split('\r\n').map((line) => line.replace(/.*0,0(?:\.\d+)?,/, '…'))).toEqual([
+      expect.stringMatching(/,audio_seconds,images,cost_EUR,cost_USD$/),
+      '…,,1.234568,0.000005',
+      '…1.5,3,,',
+      '',
+    ]);
+  });
+
+  test('no currency that Prometheus has reaches a terminal as a command', async () => {
+    sums = [by('\u001b[2JXTS', 1_000_000_000)];
+    expect((await print()).out).toMatch(/ 1\.00 XTS\n$/);
+    expect((await print('-o', 'csv')).out).not.toContain('\u001b');
+  });
+
+  test('columns that say nothing are left out, and guesses are marked', async () => {
+    sums = [by('EUR', 20_000_000, { estimated: 1 })];
+    expect((await print()).out.split('\n')[0]).toMatch(/BUSY +COST$/);
+    expect((await print()).out).toMatch(/~0\.02 EUR\n$/);
   });
 });

@@ -1,6 +1,9 @@
 /** The models of the world of these tests: one that is there, one that can be downloaded, and one that this version cannot run. */
 import type { Manage, ModelDetail, ModelListing } from '../../../src/api/ports.ts';
+import type { StoredSlot } from '../../../src/schema/slot/slot-editor.ts';
+import type { SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import { fail, ok } from '../../../src/schema/words/failure.ts';
+import type { SlotName } from '../../../src/schema/words/names.ts';
 
 const NOTHING = {
   memoryBytes: undefined,
@@ -100,3 +103,20 @@ export const answerFit: Manage['fit'] = async ({ model, backend = 'cpu' }) => {
     quantisations: [{ name: 'hf:o/r:Q8_0', sizeBytes: 4, neededBytes: 5, fits: true }],
   });
 };
+
+/** Nothing provides it; any other model exists. */
+export const UNKNOWN_MODEL = 'demo-fix';
+
+/** What a plan says of the documents that replace stored ones. */
+export function previewOf(stored: readonly StoredSlot[], overlay: ReadonlyMap<SlotName, SlotDocument | undefined>) {
+  const before = new Map(stored.map((slot) => [slot.name, slot.document]));
+  const changes = [...overlay].flatMap(([slot, document]) => {
+    if (JSON.stringify(document) === JSON.stringify(before.get(slot))) return [];
+    const action = document === undefined ? 'stop' : 'apply';
+    return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
+  });
+  const failing = [...overlay].flatMap(([slot, document]) =>
+    document?.model.default === UNKNOWN_MODEL ? [{ slot, reason: 'ModelMissing', message: `There is no model "${UNKNOWN_MODEL}"` }] : [],
+  );
+  return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes, failing };
+}

@@ -1,7 +1,8 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
-import { answerFit, FILES, MODELS, PROVIDERS } from './world-models.ts';
+import { answerFit, FILES, MODELS, previewOf, PROVIDERS, UNKNOWN_MODEL } from './world-models.ts';
 import { boardSlot } from './world-slots.ts';
+import { openAgents, type WorldAgents } from './world-agents.ts';
 import { openVoices } from '../../support/open-voices.ts';
 import type { VoiceStore } from '../../../src/schema/slot/voice-store.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,6 +35,7 @@ import { SlotName } from '../../../src/schema/words/names.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
 import type { SlotState } from '../../../src/schema/status/slot-status.ts';
+import type { RevisionStore } from '../../../src/schema/slot/revision-store.ts';
 import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
 import { createInMemoryUsage } from './in-memory-usage.ts';
@@ -48,12 +50,12 @@ export interface World {
   readonly feed: InMemoryFeed;
   readonly metrics: Metrics;
   readonly routes: readonly DocumentedRoute[];
+  readonly agents: WorldAgents;
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, SlotTraffic>;
   /** Number of requests that wait for slot "primary" in the gateway. */
   parked(): number;
-  /** Number of open log streams. */
   openLogs(): number;
   lastPassAgeMs: number;
   readonly changes: ChangeRecord;
@@ -62,19 +64,21 @@ export interface World {
   voices: VoiceStore | undefined;
   /** Undefined, as in a cluster, until a test opens some. */
   profiles: ProfileStore | undefined;
+  /** Undefined: none are kept. */
+  revisions: RevisionStore | undefined;
   hardware: HostFacts;
   /** Set it to be in a cluster. */
   cluster: ClusterListing | undefined;
+  limits: ReturnType<ManageDeps['limits']>;
   save(name: SlotName, text: string): void;
   /** Resolves when the controller has nothing left to do. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface WorldOptions {
+export interface WorldOptions extends Partial<Pick<ManageDeps, 'captures'>> {
   readonly env?: Readonly<Record<string, string>>;
-  /** Duration of a load; `Infinity`: it never becomes ready. */
-  readonly loadMs?: number;
+  readonly loadMs?: number; // `Infinity`: a load never ends.
   readonly heartbeatMs?: number;
   readonly keptEntries?: number;
   /** Adds the OpenAI routes, with the gateway behind them. */
@@ -83,9 +87,6 @@ export interface WorldOptions {
   readonly dashboard?: string;
   readonly runtime?: string;
 }
-
-/** Nothing provides it; any other model exists. */
-export const UNKNOWN_MODEL = 'demo-fix';
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const parsed = parseSettings(options.env ?? {});
@@ -124,15 +125,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       if (state === 'warming') next = Math.min(next, facts.readyAt - now);
       const old = before.slots.get(name)?.status.state ?? 'offline';
       if (old !== state) {
-        feed.add({
-          at: now,
-          slot: name,
-          kind: 'state',
-          message: `From "${old}" to "${state}"`,
-          cause: 'loads the model',
-          from: old,
-          to: state,
-        });
+        const message = `From "${old}" to "${state}"`;
+        feed.add({ at: now, slot: name, kind: 'state', message, cause: 'loads the model', from: old, to: state });
       }
       entries.set(name, boardSlot(name, read.spec, state, facts.generation));
     }
@@ -144,11 +138,15 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const requests = createRequestRecord(() => Date.now());
   const usage = createInMemoryUsage(() => Date.now());
   const traffics = createTraffic({ board, now: () => Date.now(), settings: parsed.settings });
+  const agents = openAgents(parsed.settings);
   const deps: ManageDeps = {
+    plans: agents.plans,
+    captures: options.captures,
     requests,
     usage,
     changes,
     images: IN_MEMORY_IMAGES,
+    limits: () => world.limits,
     manage: {
       version: '1.2.3',
       runtime: options.runtime ?? 'in-memory',
@@ -156,21 +154,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       get profiles() {
         return world.profiles;
       },
-      editor: createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined)),
-      async preview(overlay) {
-        const stored = new Map((await slots.list()).map((slot) => [slot.name, slot.document]));
-        const changes = [...overlay].flatMap(([slot, document]) => {
-          if (JSON.stringify(document) === JSON.stringify(stored.get(slot))) return [];
-          const action = document === undefined ? 'stop' : 'apply';
-          return [{ slot, action, because: 'specChanged', message: `${action} "${slot}"` }];
-        });
-        const failing = [...overlay].flatMap(([slot, document]) =>
-          document?.model.default === UNKNOWN_MODEL
-            ? [{ slot, reason: 'ModelMissing', message: `There is no model "${UNKNOWN_MODEL}"` }]
-            : [],
-        );
-        return { text: changes.map(({ message }) => message).join('\n') || 'Nothing to do', changes, failing };
+      get revisions() {
+        return world.revisions;
       },
+      editor: agents.audit.slots(createGuardedEditor(slots, (kind) => (kind === 'gguf' ? SAFE_FLAGS : undefined))),
+      preview: async (overlay) => previewOf(await slots.list(), overlay),
       ask: traffics.parking.ask,
       events: feed,
       async logs(slot, { tail, follow }, signal) {
@@ -252,8 +240,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const ollama = { board, gateway, startedAt: v1.startedAt, traits: () => undefined, now: () => ({ ms: deps.now(), wallMs: Date.now() }) };
   const realtime = createRealtime({ gateway, board, settings: parsed.settings, now: deps.now, wallNow: Date.now });
   const routes = createRoutes(options.v1 === true ? [...createV1Routes(v1), ...createOllamaRoutes(ollama), realtime.route] : [], deps);
+  agents.open(routes, deps.manage);
   const api = buildServer({
-    routes: [...routes, ...pageRoutes(options.dashboard)],
+    actAs: agents.audit.actAs,
+    routes: [...routes, ...agents.routes, ...pageRoutes(options.dashboard)],
     settings: parsed.settings,
     gateway,
     site: createSiteGuard(readSitePolicy(parsed.settings, false)),
@@ -270,6 +260,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     feed,
     metrics,
     routes,
+    agents,
     logs,
     changes,
     traffic,
@@ -279,8 +270,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     pulls: [],
     voices,
     profiles: undefined,
+    revisions: undefined,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     cluster: undefined,
+    limits: { shared: false, gateways: 1, problem: null },
     save(name, text) {
       slots.texts.set(name, text);
       reconcileSoon(0);

@@ -29,9 +29,10 @@ test('gauges are written as Prometheus reads them, odd values of labels included
     [{ slot: 'huge', state: 'x' }, Number.POSITIVE_INFINITY],
     [{ slot: 'low', state: 'x' }, Number.NEGATIVE_INFINITY],
   ] as const;
-  const text = writeRead({ name: 'svc_test', help: 'What "it" says, with a \\ in it', type: 'gauge' }, (add) => {
+  const addAll = (add: Parameters<Parameters<typeof writeRead>[1]>[0]): void => {
     for (const [labels, value] of samples) add(labels, value);
-  });
+  };
+  const text = writeRead({ name: 'svc_test', help: 'What "it" says, with a \\ in it', type: 'gauge' }, addAll, 'prometheus');
   expect(text.split('\n')).toEqual([
     '# HELP svc_test What "it" says, with a \\\\ in it',
     '# TYPE svc_test gauge',

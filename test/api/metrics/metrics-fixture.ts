@@ -2,14 +2,15 @@
 import type { ClusterSources } from '../../../src/api/metrics/cluster-series.ts';
 import { createMetrics } from '../../../src/api/metrics/metrics.ts';
 import { createBoard, EMPTY_BOARD, type BoardSlot } from '../../../src/reconciler/board.ts';
+import { PendingRows } from '../../../src/usage/pending-rows.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { parseSlot } from '../../../src/schema/slot/slot-spec.ts';
 import type { Condition, SlotState } from '../../../src/schema/status/slot-status.ts';
 
 export const img = SlotName.parse('primary');
 
-export function boardWith(state?: SlotState, conditions: readonly Condition[] = []) {
-  const parsed = parseSlot(img, { model: { default: 'a' } });
+export function boardWith(state?: SlotState, conditions: readonly Condition[] = [], document: object = {}) {
+  const parsed = parseSlot(img, { model: { default: 'a' }, ...document });
   if (!parsed.ok || state === undefined) return EMPTY_BOARD;
   const { spec } = parsed;
   const status = {
@@ -42,7 +43,13 @@ export const CLUSTER: ClusterSources = {
   leaderTransitions: () => 7,
 };
 
-export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
+type Given = Partial<Pick<Parameters<typeof createMetrics>[0], 'hasTraces' | 'callers' | 'limitsAreShared'>>;
+
+export function start(
+  state: SlotState = 'ready',
+  cluster?: ClusterSources,
+  { hasTraces, callers = cluster && new PendingRows({ callers: 100, rows: 2000 }), limitsAreShared }: Given = {},
+) {
   const board = createBoard();
   const metrics = createMetrics({
     version: '1',
@@ -51,6 +58,9 @@ export function start(state: SlotState = 'ready', cluster?: ClusterSources) {
     leads: () => true,
     traffic: () => ({ inFlight: 3, parked: 4, progress: { done: 5, total: 20 } }),
     cluster,
+    hasTraces,
+    callers,
+    limitsAreShared,
   });
   board.publish(boardWith(state));
   return { board, metrics };

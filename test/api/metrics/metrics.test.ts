@@ -35,6 +35,15 @@ describe('createMetrics()', () => {
     expect(text).toContain('gen_ai_client_token_usage_sum{slot="primary",gen_ai_token_type="output"} 100');
   });
 
+  test('says whether callers are counted together, where a server is set', async () => {
+    expect(await start('ready').metrics.text()).not.toMatch(/^svc_limits_shared/m);
+    let isShared = true;
+    const { metrics } = start('ready', undefined, { limitsAreShared: () => isShared });
+    expect(await metrics.text()).toMatch(/^svc_limits_shared 1$/m);
+    isShared = false;
+    expect(await metrics.text()).toMatch(/^svc_limits_shared 0$/m);
+  });
+
   test('ignores invalid token counts of an upstream', async () => {
     const { metrics } = start();
     const request = { slot: img, route: '/v1/completions', status: 200, seconds: 1 };
@@ -140,7 +149,7 @@ describe('createMetrics()', () => {
   });
 
   test('has exactly the metrics of the table, with their types and labels', async () => {
-    const { board, metrics } = start('ready', CLUSTER);
+    const { board, metrics } = start('ready', CLUSTER, { limitsAreShared: () => true });
     const conditions = CONDITION_TYPES.map((type): Condition => ({
       type,
       status: 'True',
@@ -149,7 +158,9 @@ describe('createMetrics()', () => {
       lastTransitionAt: 1,
       observedGeneration: 1,
     }));
-    board.publish(boardWith('ready', conditions));
+    board.publish(boardWith('ready', conditions, { price: { currency: 'EUR', outputTokens: 1 } }));
+    const guessed = { tokens: { input: 0, output: 1, isEstimated: true as const }, media: { images: 1, audioSeconds: 1 } };
+    metrics.requestFinished({ slot: img, route: '/v1/a', status: 500, seconds: 1, ...guessed });
     metrics.requestFinished({
       slot: img,
       route: '/v1/a',

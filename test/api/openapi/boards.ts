@@ -19,3 +19,14 @@ export function publishRefused(board: Board): void {
   const problems = [{ path: ['model', 'default'], message: 'Write a string', file: 'primary.toml', line: 1, column: 2 }];
   board.publish({ ...view, version: view.version + 1, slots: new Map(), refused: new Map([[PRIMARY, problems]]) });
 }
+
+/** Limits that calls reach, and plans of agents. */
+export const SETTINGS = {
+  SVC_PARK_TIMEOUT: '100ms',
+  SVC_PARK_LIMIT: '1',
+  SVC_BODY_LIMIT: '1Mi',
+  SVC_FIRST_BYTE_TIMEOUT: '1s',
+  SVC_VOICE_LIMIT: '1',
+  SVC_MCP: 'on',
+  SVC_MCP_APPROVE: 'human',
+};

@@ -11,40 +11,26 @@ import { boardView, DISABLED, PARK, type SlotSketch } from '../../gateway/suppor
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
 import { until } from '../../gateway/support/gateway-fixture.ts';
 import { IMAGE_CALLS } from '../manage/in-memory-images.ts';
-import { startWorld, UNKNOWN_MODEL, type World } from '../manage/world.ts';
+import { startWorld, type World } from '../manage/world.ts';
+import { UNKNOWN_MODEL } from '../manage/world-models.ts';
 import { openProfiles, type WorldProfiles } from '../manage/world-profiles.ts';
 import { createAnswerChecker, type CheckAnswer, type SeenAnswer } from './answer-checker.ts';
-import { publishPull, publishRefused } from './boards.ts';
-import { CHANGE, CHANGE_CALLS } from './change-calls.ts';
+import { publishPull, publishRefused, SETTINGS } from './boards.ts';
+import { createCaptureCalls } from './capture-calls.ts';
+import { CHANGE, CHANGE_CALLS, planCalls } from './change-calls.ts';
 import { MODEL_CALLS, PULLS } from './model-calls.ts';
 import { REALTIME_CALLS } from './realtime-calls.ts';
 import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
 import { PROFILE_CALLS, prepareProfiles } from './profile-calls.ts';
+import { createSlotCalls, revisionCalls, SPEC, STALE, type Call } from './slot-calls.ts';
 import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
 import { documentedPath } from './documented-path.ts';
 import { upstreamAnswer } from './upstream-answer.ts';
 
-interface Call {
-  /** "GET /api/slots/{name}", as in the document. */
-  readonly operation: string;
-  /** The status, or the code of the error. */
-  readonly expect: number | string;
-  /** Default: the path of the operation, with "primary" as the name of the slot. */
-  readonly path?: string;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Brings the world into the state that the call needs. */
-  readonly prepare?: () => void | Promise<void>;
-  /** The body ends only with the connection; its beginning is enough. */
-  readonly endless?: boolean;
-}
-
 const PRIMARY = SlotName.parse('primary');
 const TEXT = '[model]\ndefault = "a"\n';
-const SPEC = { spec: { model: { default: 'b' } } };
-const STALE = { 'if-match': '"other"' };
 const DENIALS = ['auth.required', 'auth.invalid', 'auth.expired', 'auth.busy'] as const;
 const CHAT = { messages: [{ role: 'user', content: 'Hi' }] };
 /** Codes of limits, of images and of remotes, which `http-server.test.ts`, `memory.test.ts`, `test/providers/image` and `test/e2e/remote-slots` produce; their answers are written by the same function. And the change to a WebSocket. */
@@ -55,14 +41,15 @@ let check: CheckAnswer;
 let upstream: FakeUpstream;
 let voices: VoiceStore | undefined;
 let profiles: WorldProfiles;
+const captures = createCaptureCalls();
 let decide: Authorize = () => ({ ok: true });
 /** Operation → statuses and codes that were seen. */
 const seen = new Map<string, Set<string>>();
 
 beforeAll(async () => {
   upstream = await startUpstream({ answer: upstreamAnswer });
-  const env = { SVC_PARK_TIMEOUT: '100ms', SVC_PARK_LIMIT: '1', SVC_BODY_LIMIT: '1Mi', SVC_FIRST_BYTE_TIMEOUT: '1s', SVC_VOICE_LIMIT: '1' };
-  world = await startWorld({ env, v1: true, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
+  const given = { env: SETTINGS, v1: true, captures: await captures.open() };
+  world = await startWorld({ ...given, authorize: (access, req) => decide(access, req), heartbeatMs: 20 });
   ({ voices } = world);
   profiles = await openProfiles(world);
   const { text } = await send({ operation: 'GET /api/openapi.json', expect: 200 });
@@ -70,8 +57,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await world.close();
-  await profiles.remove();
-  await upstream.kill();
+  await Promise.all([profiles.remove(), upstream.kill(), captures.remove()]);
 });
 
 async function send({ operation, path, body, headers = {}, endless = false }: Call): Promise<SeenAnswer> {
@@ -96,16 +82,14 @@ async function reset(): Promise<void> {
   decide = () => ({ ok: true });
   world.slots.broken = undefined;
   world.profiles = profiles.store;
+  world.revisions = undefined;
   world.lastPassAgeMs = 0;
   world.slots.texts.clear();
   world.save(PRIMARY, TEXT);
   await world.idle();
 }
 
-function publish(...sketches: readonly SlotSketch[]): void {
-  const view = boardView(world.board.current().version + 1, sketches);
-  world.board.publish(view);
-}
+const publish = (...sketches: readonly SlotSketch[]): void => world.board.publish(boardView(world.board.current().version + 1, sketches));
 
 function serve(): void {
   publish(
@@ -122,17 +106,7 @@ async function storeVoice(stored: boolean): Promise<void> {
 
 const beforeFirstPass = () => world.board.publish({ ...world.board.current(), version: 0 });
 
-const slot = (operation: string, ...errors: readonly Omit<Call, 'operation'>[]): readonly Call[] => {
-  const missing: Call = {
-    operation,
-    expect: 'slot.not_found',
-    path: operation.split(' ')[1]?.replace('{name}', 'none') ?? '',
-    ...(operation.startsWith('GET') || operation.startsWith('DELETE') ? {} : { body: operation.startsWith('POST') ? {} : SPEC }),
-    ...(operation.startsWith('PUT') ? { headers: STALE } : {}),
-  };
-  const early: readonly Call[] = operation.startsWith('PUT') ? [] : [{ ...missing, expect: 'server.starting', prepare: beforeFirstPass }];
-  return [...errors.map((error) => ({ operation, ...error })), missing, ...early];
-};
+const slot = createSlotCalls(beforeFirstPass);
 
 const MANAGE_CALLS: readonly Call[] = [
   ...IMAGE_CALLS,
@@ -148,6 +122,8 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'GET /api/pulls', expect: 200, prepare: () => void (world.pulls = PULLS) },
   ...MODEL_CALLS,
   ...PROFILE_CALLS.map((call) => ({ ...call, prepare: async () => await prepareProfiles(world, profiles, call.given) })),
+  ...planCalls(() => world.agents.plans),
+  ...captures.calls,
   ...TOKEN_CALLS.map((call) => ({ ...call, prepare: async () => await prepareTokens(world.tokens, call) })),
   {
     operation: 'GET /api/auth/session',
@@ -167,6 +143,7 @@ const MANAGE_CALLS: readonly Call[] = [
   ...slot('GET /api/slots/{name}/logs', { expect: 200 }, { expect: 200, prepare: () => void world.logs.set('primary', ['one']) }),
   ...slot('GET /api/slots/{name}/timeline', { expect: 200 }),
   ...slot('GET /api/slots/{name}/explain', { expect: 200 }),
+  ...revisionCalls(() => world, slot),
   { operation: 'GET /api/slots/{name}/timeline', expect: 'request.invalid', path: '/api/slots/primary/timeline?limit=x' },
   { operation: 'GET /api/events', expect: 200, path: '/api/events?last_event_id=0', endless: true },
   { operation: 'GET /api/events', expect: 'request.invalid', headers: { 'last-event-id': 'x' } },

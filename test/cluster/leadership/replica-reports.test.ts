@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { TRAFFIC_ANNOTATION } from '../../../src/cluster/leadership/decide/traffic-report.ts';
-import { createReplicaReports, type ReplicaReports } from '../../../src/cluster/leadership/replica-reports.ts';
+import { countReplicas, createReplicaReports, type ReplicaReports } from '../../../src/cluster/leadership/replica-reports.ts';
 import type { Traffic, Wake } from '../../../src/reconciler/ports.ts';
 import { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import { factsOf } from './decide/traffic-fixture.ts';
@@ -218,4 +218,27 @@ describe('createReplicaReports()', () => {
     await replica.stop();
     expect(server.object('svc-gateway-pod-a')).toBeUndefined();
   });
+});
+
+test('replicas count the Leases of all that report, and keep the last count while the API server does not answer', async () => {
+  const server = createLeaseServer();
+  const { api } = server.connect();
+  const cutOff = server.connect();
+  const counts = { one: 0, other: 0 };
+  const stopping = new AbortController();
+  server.put('svc-controller', (before) => before);
+  const ended = Promise.all([
+    countReplicas({ api, identity: 'pod-a', everyMs: 5, onCount: (count) => (counts.one = count) }, stopping.signal),
+    countReplicas({ api: cutOff.api, identity: 'pod-c', everyMs: 5, onCount: (count) => (counts.other = count) }, stopping.signal),
+  ]);
+  await until(() => counts.one === 1 && counts.other === 1);
+  for (const name of ['pod-a', 'pod-b']) server.put(`svc-gateway-${name}`, (before) => before);
+  // Whoever has not reported yet counts itself.
+  await until(() => counts.one === 2 && counts.other === 3);
+  cutOff.network = 'refused';
+  server.remove('svc-gateway-pod-b');
+  await until(() => counts.one === 1);
+  expect(counts.other).toBe(3);
+  stopping.abort();
+  await ended;
 });

@@ -16,7 +16,10 @@ import type { KeepImage } from '../../../src/gateway/translate/translation-run.t
 import type { FetchImage } from '../../../src/gateway/translate/fetch-image.ts';
 import { imitatesVoices } from '../../../src/gateway/translate/decide/plan-voice.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
+import type { StartTrace } from '../../../src/gateway/trace/request-trace.ts';
+import type { CaptureTaps } from '../../../src/gateway/capture/capture-taps.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
+import { createLender } from '../../../src/turbo/workers/lent-limits.ts';
 import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic, type GatewayTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import type { Provider, ProviderRegistry } from '../../../src/providers/provider.ts';
@@ -52,6 +55,9 @@ export interface FixtureOptions {
   readonly keepImage?: KeepImage;
   readonly voices?: VoiceStore | undefined;
   readonly actAs?: ActAs;
+  /** Default: nothing is traced. */
+  readonly startTrace?: StartTrace | undefined;
+  readonly taps?: CaptureTaps;
   /** As with `SVC_OLLAMA` and `SVC_UPSTREAM`. Default: neither. */
   readonly dialects?: true;
   /** Replaces functions of the provider. */
@@ -77,23 +83,24 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
   const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
   const local = createTraffic({ board, now, settings: limits });
   const limitAccounts = createLocalAccounts(now);
+  const lender = createLender({ accounts: limitAccounts, processes, now });
   const workers =
-    processes > 1
-      ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS, limitAccounts })
-      : undefined;
+    processes > 1 ? createWorkerPool({ count: processes - 1, local, board, now, log: SILENT, metrics: NO_METRICS, lender }) : undefined;
   const traffic = workers?.traffic ?? local;
   const finished: FinishedRequest[] = [];
   const faults: unknown[] = [];
   const reported: FinishedRequest[] = [];
   const providers: ProviderRegistry = { gguf: { ...PROVIDER, ...options.provider } };
-  const { voices } = options;
+  const { voices, startTrace } = options;
   const gateway = createGateway({
     board,
     providers,
     voices,
     traffic,
     limitAccounts,
+    taps: options.taps,
     settings: limits,
+    startTrace,
     now,
     report: (exchange) => void finished.push(exchange),
     onFault: (fault) => void faults.push(fault),
@@ -129,6 +136,7 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
     report: (request) => void reported.push(request),
     site: createSiteGuard(readSitePolicy(settings, false)),
     authorize,
+    startTrace,
     ...(settings.SVC_FAST_PATH ? { accelerator: createAccelerator(settings) } : {}),
     ...(options.actAs === undefined ? {} : { actAs: options.actAs }),
   });
@@ -152,8 +160,8 @@ export async function startGateway(options: FixtureOptions = {}): Promise<Gatewa
 }
 
 /** Functions stay in this process, and limits that are shared out are others for each process. */
-function isForWorkers({ authorize, provider, fetchImage, keepImage, settings = {} }: FixtureOptions): boolean {
-  const isPlain = [authorize, provider, fetchImage, keepImage].every((part) => part === undefined);
+function isForWorkers({ authorize, provider, fetchImage, keepImage, startTrace, taps, settings = {} }: FixtureOptions): boolean {
+  const isPlain = [authorize, provider, fetchImage, keepImage, startTrace, taps].every((part) => part === undefined);
   return isPlain && !['SVC_PARK_LIMIT', 'SVC_MAX_CONNECTIONS', 'SVC_BUFFER_LIMIT'].some((name) => Object.hasOwn(settings, name));
 }
 
@@ -181,6 +189,7 @@ async function startFixtureWorkers(
     refused: (request) => void reported.push(request),
     onFault: (fault) => void faults.push(fault),
     tokenUsed: () => undefined,
+    captured: () => undefined,
     takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
   });
   const file = fileURLToPath(new URL('gateway-worker.ts', import.meta.url));

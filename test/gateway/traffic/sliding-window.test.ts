@@ -41,3 +41,30 @@ test('a clock that stands still or goes back a little counts in the newest part'
   window.add(1, 3000);
   expect(window.total(5000)).toBe(2);
 });
+
+test.each([1, 2, 3, 4])(
+  'another window that includes its counts has what the last period has, and at most two parts more (seed %i)',
+  (seed) => {
+    const random = createRandom(seed);
+    const first = new SlidingWindow(PERIOD_MS);
+    const all: { readonly at: number; readonly amount: number }[] = [];
+    let now = random.int(0, 1e6);
+    for (let step = 0; step < 200; step += 1) {
+      now += random.int(1, 900);
+      all.push({ at: now, amount: random.int(1, 20) });
+      first.add(all.at(-1)?.amount ?? 0, now);
+    }
+    const within = (at: number, ms: number): number => all.reduce((sum, each) => (each.at > at - ms ? sum + each.amount : sum), 0);
+    // Clocks of other processes began at other times, and messages take a while.
+    for (const agoMs of [0, 3, 700, 5000]) {
+      const window = new SlidingWindow(PERIOD_MS);
+      const clock = random.int(0, 1e9);
+      window.include(first.counts(now), agoMs, clock + agoMs);
+      for (let laterMs = agoMs; laterMs < 2 * PERIOD_MS; laterMs += PART_MS / 4) {
+        const total = window.total(clock + laterMs);
+        expect(total).toBeGreaterThanOrEqual(within(now + laterMs, PERIOD_MS));
+        expect(total).toBeLessThanOrEqual(within(now + laterMs, PERIOD_MS + 2 * PART_MS));
+      }
+    }
+  },
+);

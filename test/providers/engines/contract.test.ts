@@ -1,4 +1,4 @@
-/** Each shipped definition keeps the contract of the built-in providers, with answers made from the recorded facts. */
+/** Each shipped definition, and each one that tests run, keeps the contract of the built-in providers, with answers made from the recorded facts. */
 import { expect, test } from '@jest/globals';
 import { encodeDemoModel } from '../../../toolboxes/demo/demo-models.ts';
 import { INFERENCE_PATHS } from '../../../src/gateway/route/decide/inference-paths.ts';
@@ -8,7 +8,8 @@ import { ENGINE_PATHS, type EngineDefinition } from '../../../src/schema/slot/en
 import { serverPath } from '../../../src/providers/engines/decide/engine-command.ts';
 import { ModelId } from '../../../src/schema/words/names.ts';
 import { describeProviderContract, type ProviderSamples } from '../../support/providers/provider-contract.ts';
-import { shippedEngines } from './engine-files.ts';
+import { ENGINE_PROGRAMS } from '../../support/engine-programs.ts';
+import { enginesIn, shippedEngines } from './engine-files.ts';
 
 const json = (body: unknown): ProbeResponse => ({ status: 200, body: JSON.stringify(body) });
 const text = (value: string): Uint8Array => new TextEncoder().encode(value);
@@ -49,7 +50,7 @@ const MODELS: Readonly<Record<EngineDefinition['models']['format'], Pick<Provide
   name: { models: {}, unread: [unread('m')] },
 };
 
-for (const engine of shippedEngines())
+for (const engine of [...shippedEngines(), ...enginesIn(ENGINE_PROGRAMS)])
   describeProviderContract(engineProvider(engine), {
     ...MODELS[engine.models.format],
     maxReadBytes: 8 * 2 ** 20,

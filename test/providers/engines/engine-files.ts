@@ -6,11 +6,13 @@ import { parseEngine, type EngineDefinition } from '../../../src/schema/slot/eng
 
 export const ENGINES_DIRECTORY = path.resolve(import.meta.dirname, '../../../engines');
 
-export function shippedEngines(): readonly EngineDefinition[] {
-  return readdirSync(ENGINES_DIRECTORY)
+export const shippedEngines = (): readonly EngineDefinition[] => enginesIn(ENGINES_DIRECTORY);
+
+export function enginesIn(directory: string): readonly EngineDefinition[] {
+  return readdirSync(directory)
     .filter((file) => file.endsWith('.toml'))
     .toSorted()
-    .map((file) => engineOf(file.slice(0, -'.toml'.length), readFileSync(path.join(ENGINES_DIRECTORY, file), 'utf8')));
+    .map((file) => engineOf(file.slice(0, -'.toml'.length), readFileSync(path.join(directory, file), 'utf8')));
 }
 
 /** With the lines that are comments by default. */

@@ -41,6 +41,16 @@ test('durations and sizes that no setting can mean are refused with their limits
   expect(problemOf({ SVC_BODY_LIMIT: '2000Ti' })).toContain('Use a size from "0" to "1024Ti", not "2000Ti"');
 });
 
+test.each(['SVC_PUBLIC_URL', 'SVC_CHAT_URL', 'SVC_PROMETHEUS_URL'])('%s is a URL without a password', (name) => {
+  const problem = (url: string) => {
+    const parsed = parseSettings({ [name]: url });
+    return parsed.ok ? undefined : parsed.problems[0];
+  };
+  expect(['http://prometheus:9090', 'https://a.test/prometheus/@x'].map(problem)).toEqual([undefined, undefined]);
+  for (const wrong of ['prometheus:9090', 'ftp://a.test', '']) expect(problem(wrong)).toContain('begins with "http://"');
+  expect(problem('http://anna:geheim@a.test')).toContain('without a user and a password');
+});
+
 test('progress for those who wait is off, or comes after 100 ms to an hour', () => {
   const progress = (SVC_WAIT_PROGRESS?: string) => {
     const parsed = parseSettings({ SVC_WAIT_PROGRESS });
@@ -64,4 +74,31 @@ test('the number of processes is from 1 to 64, or that of the cores, and needs t
   const conflict = (value: string): string =>
     `Workers serve the fast path only, which is off: set "SVC_FAST_PATH" to 1, or "SVC_WORKERS" to 1 instead of "${value}"`;
   expect([workers('1', '0'), workers('2', '0'), workers('auto', '0')]).toEqual([1, conflict('2'), conflict('auto')]);
+});
+
+test('the server of limits is a URL of Valkey or Redis, which no message repeats', () => {
+  const parse = (SVC_LIMITS_URL: string, more: object = {}): string => {
+    const parsed = parseSettings({ SVC_LIMITS_URL, ...more });
+    return parsed.ok ? 'ok' : parsed.problems.join('; ');
+  };
+  const right = ['redis://valkey', 'rediss://a.example:6380/2', 'valkey://anna:p%40ss@10.0.0.1', 'valkeys://:secret@[::1]:6379/'];
+  expect(right.map((url) => parse(url))).toEqual(right.map(() => 'ok'));
+  for (const wrong of [
+    '',
+    'valkey:6379',
+    'http://:secret@valkey',
+    'redis://:secret@valkey:99999',
+    'redis://:secret@valkey/db',
+    'redis://:secret@valkey/0?x=1',
+    'redis://:se%ret@valkey',
+    'redis://:se@ret@valkey',
+    'redis://:secret@one,two',
+  ]) {
+    const problem = parse(wrong);
+    expect(problem).toContain('SVC_LIMITS_URL: Use a URL such as "redis://valkey.example.com:6379"');
+    expect(problem).not.toMatch(/secret|se%ret|se@ret/);
+  }
+  expect(parse('redis://valkey', { SVC_LIMITS_PASSWORD_FILE: '/etc/svc/password' })).toBe('ok');
+  const alone = parseSettings({ SVC_LIMITS_PASSWORD_FILE: '/etc/svc/password' });
+  expect(alone).toMatchObject({ problems: [expect.stringContaining('has no effect without "SVC_LIMITS_URL"')] });
 });

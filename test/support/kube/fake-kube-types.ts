@@ -3,6 +3,7 @@ import { z } from 'zod';
 import {
   CLAIMS,
   CONFIG_MAPS,
+  CONTROLLER_REVISIONS,
   DEFINITIONS,
   DEPLOYMENTS,
   DEVICE_CLASSES,
@@ -78,6 +79,7 @@ export const SERVED: readonly FakeResource[] = [
   withStatus(SERVICES),
   withStatus(CLAIMS),
   plain(CONFIG_MAPS),
+  plain(CONTROLLER_REVISIONS),
   plain({ group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }),
   plain(EVENTS),
   plain(LEASES),

@@ -132,7 +132,14 @@ export function createLeaseServer(): LeaseServer {
             if (connection.network !== 'fine') return UNREACHABLE;
             return ok(watch(query['fieldSelector']?.replace('metadata.name=', '') ?? '', signal));
           },
-          list: () => Promise.resolve(UNREACHABLE),
+          list: async (_type, _query, signal) => {
+            const items: KubeObject[] = [];
+            const listed = await call('list', signal, () => {
+              items.push(...objects.values());
+              return ok({ metadata: { name: '' } });
+            });
+            return listed.ok ? ok({ items, resourceVersion: String(version) }) : listed;
+          },
           mergePatch: () => Promise.resolve(UNREACHABLE),
           serves: () => Promise.resolve(ok(true)),
         },

@@ -2,7 +2,7 @@
 import { encodeSentenceModel, buildVocabulary } from '../../../toolboxes/demo/demo-chat.ts';
 import { encodeGguf, f32, text } from '../../../toolboxes/demo/encode-gguf.ts';
 
-const FOX = ['The', '▁quick', '▁brown', '▁fox', '▁jumps', '▁over', '▁the', '▁lazy', '▁dog', '.'];
+export const FOX = ['The', '▁quick', '▁brown', '▁fox', '▁jumps', '▁over', '▁the', '▁lazy', '▁dog', '.'];
 const WIDTH = 64;
 /** More than the 20 of the model itself. */
 const CERTAINTY = 60;

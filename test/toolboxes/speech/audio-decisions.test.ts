@@ -226,7 +226,7 @@ describe('formatTranscript()', () => {
     ['vtt', 'text/vtt', 'WEBVTT\n\n00:00:00.250 --> 00:00:01.500\nHello &lt;you>\n\n01:01:01.001 --> 01:02:05.500\nBye -> now 2\n\n'],
   ] as const)('writes %s', (format, contentType, body) => {
     const formatted = formatTranscript(format, transcript, []);
-    expect(formatted).toEqual({ contentType: `${contentType}; charset=utf-8`, body });
+    expect(formatted).toEqual({ contentType: `${contentType}; charset=utf-8`, body, ...(format === 'json' ? {} : { seconds: 3726 }) });
   });
 
   test('writes verbose_json with the ten fields of a segment, and words only when they are wanted', () => {

@@ -16,23 +16,23 @@ afterEach(() => void jest.useRealTimers());
 function createProcesses(random: Random) {
   const now = (): number => Date.now();
   const accounts = createLocalAccounts(now);
-  const lender = createLender(accounts, WORKERS + 1, now);
+  const lender = createLender({ accounts, processes: WORKERS + 1, now });
   const workers = Array.from({ length: WORKERS }, (_, number) => {
     let lastAt = 0;
-    // The channel keeps the order of one direction.
-    const later = (deliver: () => void): void => {
-      lastAt = Math.max(lastAt, now() + random.int(1, 20));
-      setTimeout(deliver, lastAt - now());
-    };
     let isGone = false;
+    // The channel keeps the order of one direction.
+    const later = (deliver: () => unknown): void => {
+      lastAt = Math.max(lastAt, now() + random.int(1, 20));
+      setTimeout(() => isGone || deliver(), lastAt - now());
+    };
     const leased = createLeasedAccounts({
       now,
       ask: (ask) =>
-        later(
-          () =>
-            isGone || setTimeout((answer: ReturnType<typeof lender.lend>) => isGone || leased.answer(answer), 5, lender.lend(number, ask)),
-        ),
-      report: (report) => later(() => isGone || lender.take(number, report)),
+        later(async () => {
+          const answer = await lender.lend(number, ask);
+          setTimeout(() => isGone || leased.answer(answer), 5);
+        }),
+      report: (report) => later(() => lender.take(number, report)),
     });
     return {
       admit: createCallerLimits(leased),

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { createLender } from '../../../src/turbo/workers/lent-limits.ts';
 import { createLocalAccounts } from '../../../src/gateway/traffic/admit-caller.ts';
 import { createTraffic } from '../../../src/gateway/traffic/traffic.ts';
 import { createBoard } from '../../../src/reconciler/board.ts';
@@ -26,7 +27,7 @@ test('workers that cannot start are started again, and neither the start of the 
   const pool = createWorkerPool({
     count: 2,
     local: createTraffic({ board, now, settings }),
-    limitAccounts: createLocalAccounts(now),
+    lender: createLender({ accounts: createLocalAccounts(now), processes: 3, now }),
     board,
     now,
     log,

@@ -9,7 +9,7 @@ const finished = { slot, caller: 'token:1a2b3c4d', route: '/v1/chat/completions'
 
 function rowsOf(...requests: readonly (readonly [object, number?, string?])[]): readonly UsageRow[] {
   const pending = new PendingRows();
-  for (const [more, hour = 7, model = 'fox'] of requests) pending.add({ ...finished, ...more }, hour, model);
+  for (const [more, hour = 7, model = 'fox'] of requests) pending.add({ ...finished, ...more }, hour, { model });
   return pending.rows();
 }
 
@@ -47,7 +47,7 @@ describe('sumUsage()', () => {
   });
 
   test('names no group that was not asked for', () => {
-    expect(Object.keys(sumUsage(rows, ['slot'])[0] ?? {})).toEqual(['slot', ...COUNTS]);
+    expect(Object.keys(sumUsage(rows, ['slot'])[0] ?? {})).toEqual(['currency', 'slot', ...COUNTS]);
   });
 });
 

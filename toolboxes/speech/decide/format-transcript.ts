@@ -28,21 +28,25 @@ export type Granularity = 'word' | 'segment';
 
 export interface Formatted {
   readonly contentType: string;
+  /** Length of the recording, where the body does not say it. */
+  readonly seconds?: number;
   readonly body: string;
 }
 
 export function formatTranscript(format: TranscriptFormat, transcript: Transcript, granularities: readonly Granularity[]): Formatted {
-  const { segments } = transcript;
+  const { segments, duration } = transcript;
+  const seconds = Math.ceil(duration);
   switch (format) {
     case 'text':
-      return { contentType: 'text/plain; charset=utf-8', body: `${wholeText(segments)}\n` };
+      return { contentType: 'text/plain; charset=utf-8', body: `${wholeText(segments)}\n`, seconds };
     case 'srt':
       return {
         contentType: 'application/x-subrip; charset=utf-8',
         body: segments.map((segment, index) => srtCue(segment, index)).join(''),
+        seconds,
       };
     case 'vtt':
-      return { contentType: 'text/vtt; charset=utf-8', body: `WEBVTT\n\n${segments.map(vttCue).join('')}` };
+      return { contentType: 'text/vtt; charset=utf-8', body: `WEBVTT\n\n${segments.map(vttCue).join('')}`, seconds };
     case 'json':
       return json({ text: wholeText(segments), usage: usageOf(transcript) });
     case 'verbose_json':

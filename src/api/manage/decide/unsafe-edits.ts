@@ -127,8 +127,8 @@ const MOST_CHANGES = 20;
 const MOST_CHARACTERS = 100;
 
 /** Documents have keys in camelCase; undefined: no slot. */
-export function listChanges(before: unknown, after: unknown): readonly KeyChange[] {
-  return [...changesBelow([], toSnakeCase(before), toSnakeCase(after))];
+export function listChanges(before: unknown, after: unknown, shows: 'all' | 'public' = 'public'): readonly KeyChange[] {
+  return [...changesBelow([], { before: toSnakeCase(before), after: toSnakeCase(after), shows })];
 }
 
 /** One sentence without a subject: `changed model.default from "a" to "b"`. */
@@ -144,18 +144,20 @@ export function changesText(changes: readonly KeyChange[]): string {
   return shown.length === 0 ? 'changed nothing' : shown.join(', ');
 }
 
-function* changesBelow(path: readonly string[], before: unknown, after: unknown): Generator<KeyChange> {
+type Compared = Readonly<{ before: unknown; after: unknown; shows: 'all' | 'public' }>;
+
+function* changesBelow(path: readonly string[], { before, after, shows }: Compared): Generator<KeyChange> {
   if (isSameValue(before, after)) return;
   const tables = [before, after].filter((value) => value !== undefined);
   if (tables.every(isTable)) {
     const keys = new Set(tables.flatMap((table) => Object.keys(table)));
-    for (const key of keys) yield* changesBelow([...path, key], valueAt(before, key), valueAt(after, key));
+    for (const key of keys) yield* changesBelow([...path, key], { before: valueAt(before, key), after: valueAt(after, key), shows });
     return;
   }
   // Only its place in the document tells what must be hidden.
   const hide = (value: unknown): unknown => {
     const document = path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value);
-    return value === undefined ? undefined : valueAt(hideValues(document), ...path);
+    return value === undefined || shows === 'all' ? value : valueAt(hideValues(document), ...path);
   };
   yield { key: path.join('.'), before: hide(before), after: hide(after) };
 }

@@ -45,6 +45,7 @@ const v1 = (group: string, plural: string, kind: string): ResourceType => ({ gro
 
 export const SLOT_SPECS: ResourceType = { ...SLOT_RESOURCE, namespaced: true };
 export const DEPLOYMENTS = v1('apps', 'deployments', 'Deployment');
+export const CONTROLLER_REVISIONS = v1('apps', 'controllerrevisions', 'ControllerRevision');
 export const PODS = v1('', 'pods', 'Pod');
 export const SERVICES = v1('', 'services', 'Service');
 export const CONFIG_MAPS = v1('', 'configmaps', 'ConfigMap');

@@ -5,6 +5,7 @@ import type { DesiredSlot } from '../../../reconciler/ports.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
+import { chooseText } from '../../../schema/slot/paused-text.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 export interface ParsedResource {
@@ -13,6 +14,9 @@ export interface ParsedResource {
   readonly generation: number;
   readonly document: unknown;
   readonly problems: readonly SpecProblem[];
+  /** The present text; undefined if it is not valid. */
+  readonly newest: LastGood | undefined;
+  /** The text in force. */
   readonly lastGood: LastGood | undefined;
   readonly slot: DesiredSlot | undefined;
 }
@@ -20,7 +24,7 @@ export interface ParsedResource {
 /** The document is kept too, since a later version of the program may have other defaults. */
 export interface LastGood {
   readonly generation: number;
-  readonly document: unknown;
+  readonly document: Readonly<Record<string, unknown>>;
   readonly spec: SlotSpec;
 }
 
@@ -42,19 +46,22 @@ export function isDesiredChange(before: KubeObject | undefined, { metadata }: Ku
 export function parseSlotResource(name: SlotName, object: KubeObject, before: ParsedResource | undefined): ParsedResource {
   const known = before?.uid === object.metadata.uid ? before : undefined;
   const text = readText(name, object, known);
-  const lastGood = text.problems.length === 0 ? text.lastGood : chooseLastGood(known?.lastGood, recallLastGood(name, object));
-  if (known !== undefined && known.generation === text.generation && known.lastGood === lastGood) return known;
+  const { generation, document, problems, newest } = text;
+  const isPaused = newest?.spec.rollout?.paused === true;
+  const earlier = newest === undefined || isPaused ? chooseLastGood(known?.lastGood, recallLastGood(name, object)) : undefined;
+  const lastGood = isPaused ? (earlier ?? { generation, ...chooseText(undefined, newest).inForce }) : (newest ?? earlier);
+  if (known !== undefined && known.generation === generation && known.lastGood === lastGood) return known;
   const { uid } = object.metadata;
-  const { generation, document, problems } = text;
-  return {
-    name,
-    uid,
-    generation,
-    document,
-    problems,
-    lastGood,
-    slot: lastGood && { name, uid, spec: lastGood.spec, generation, problems },
-  };
+  const slot = lastGood && { name, uid, generation, problems, ...inForceOf(lastGood, newest) };
+  return { name, uid, generation, document, problems, newest, lastGood, slot };
+}
+
+/** As a paused Deployment does, a paused slot follows edits of `replicas`: autoscalers go on. */
+function inForceOf(lastGood: LastGood, newest: LastGood | undefined): Pick<DesiredSlot, 'spec' | 'paused'> {
+  if (newest?.spec.rollout?.paused !== true) return { spec: lastGood.spec };
+  const { replicas } = newest.spec.cluster;
+  const scaled = { ...lastGood, spec: { ...lastGood.spec, cluster: { ...lastGood.spec.cluster, replicas } } };
+  return { spec: scaled.spec, paused: chooseText(scaled, newest).paused };
 }
 
 function readText(name: SlotName, { metadata, spec: document }: KubeObject, known: ParsedResource | undefined) {
@@ -62,13 +69,12 @@ function readText(name: SlotName, { metadata, spec: document }: KubeObject, know
   if (known?.generation === generation && metadata.generation !== undefined) return known;
   if (known !== undefined && isSameValue(known.document, document)) {
     if (known.generation === generation) return known;
-    const { problems, lastGood } = known;
-    return { generation, document, problems, lastGood: lastGood && problems.length === 0 ? { ...lastGood, generation } : lastGood };
+    return { generation, document, problems: known.problems, newest: known.newest && { ...known.newest, generation } };
   }
   const parsed = parseSlot(name, document, 'camelCase');
-  return parsed.ok
-    ? { generation, document, problems: NO_PROBLEMS, lastGood: { generation, document, spec: parsed.spec } }
-    : { generation, document, problems: limitProblems(parsed.problems), lastGood: undefined };
+  return parsed.ok && isTable(document)
+    ? { generation, document, problems: NO_PROBLEMS, newest: { generation, document, spec: parsed.spec } }
+    : { generation, document, problems: parsed.ok ? NO_PROBLEMS : limitProblems(parsed.problems), newest: undefined };
 }
 
 const NO_PROBLEMS: readonly SpecProblem[] = [];
@@ -111,7 +117,7 @@ const LARGEST_RECORD = 262_144;
 
 /** Undefined for a text that is too large: it cannot outlive a restart while the next one has a mistake. */
 export function recordLastGood({ generation, document }: LastGood): LastGoodRecord | undefined {
-  return isTable(document) && JSON.stringify(document).length <= LARGEST_RECORD ? { generation, spec: document } : undefined;
+  return JSON.stringify(document).length <= LARGEST_RECORD ? { generation, spec: document } : undefined;
 }
 
 function limitProblems(problems: readonly SpecProblem[]): readonly SpecProblem[] {

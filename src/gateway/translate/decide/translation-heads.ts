@@ -21,12 +21,17 @@ export function checkedPath(path: string): string {
 /** Returns the head of a request with its empty line. `bodyBytes` undefined: no body. Throws if it is malformed. */
 export function requestHeadOf(
   request: UpstreamRequest,
-  { endpoint, requestId, bodyBytes }: { readonly endpoint: Endpoint; readonly requestId: string; readonly bodyBytes: number | undefined },
+  {
+    endpoint,
+    requestId,
+    traceLines = '',
+    bodyBytes,
+  }: { readonly endpoint: Endpoint; readonly requestId: string; readonly traceLines?: string; readonly bodyBytes: number | undefined },
 ): string {
   const { method, path, headers = {} } = request;
   const lines = checkedHeaders(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const length = bodyBytes === undefined ? '' : `content-length: ${bodyBytes}\r\n`;
-  return `${method} ${checkedPath(path)} HTTP/1.1\r\nhost: ${authorityOf(endpoint)}\r\n${lines.join('')}x-request-id: ${requestId}\r\n${length}\r\n`;
+  return `${method} ${checkedPath(path)} HTTP/1.1\r\nhost: ${authorityOf(endpoint)}\r\n${lines.join('')}${traceLines}x-request-id: ${requestId}\r\n${length}\r\n`;
 }
 
 /** Throws if a part of it is malformed. */

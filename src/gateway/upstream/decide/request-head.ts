@@ -14,6 +14,8 @@ export interface RequestHead {
   readonly requestId: string | undefined;
   /** `X-Session-Id`: the conversation, by the client's own name. */
   readonly sessionId: string | undefined;
+  /** Forwarded as well. Repeated headers are joined and then malformed. */
+  readonly traceparent: string | undefined;
   readonly host: string | undefined;
   readonly hosts: number;
   /** `Origin`, `Sec-Fetch-Site`, `-Mode` and `-Dest`. Repeated headers are joined and then match nothing. */
@@ -68,6 +70,7 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
     expectsContinue: false,
     requestId: undefined,
     sessionId: undefined,
+    traceparent: undefined,
     host: undefined,
     hosts: 0,
     origin: undefined,
@@ -87,10 +90,11 @@ export function parseRequestHead(raw: readonly string[]): RequestHead {
       if (lower === 'content-type') head.contentType = value;
       else if (lower === 'content-encoding') head.contentEncoding = value.toLowerCase();
       else if (lower === 'x-session-id') head.sessionId = value;
+      else if (lower === 'traceparent') head.traceparent = head.traceparent === undefined ? value : `${head.traceparent}, ${value}`;
       forwarded += `${name}: ${value}\r\n`;
     }
   }
-  head.forwarded = dropped === undefined ? forwarded : without(forwarded, dropped);
+  head.forwarded = dropped === undefined ? forwarded : withoutHeaders(forwarded, dropped);
   return head;
 }
 
@@ -142,7 +146,8 @@ export function namesInConnection(value: string): readonly string[] | undefined 
   return names.length === 0 ? undefined : names;
 }
 
-function without(lines: string, names: readonly string[]): string {
+/** `names` in lower case. Pure. */
+export function withoutHeaders(lines: string, names: readonly string[]): string {
   return lines
     .split('\r\n')
     .filter((line) => line !== '' && !names.includes(line.slice(0, line.indexOf(':')).toLowerCase()))

@@ -4,6 +4,7 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
+import { chooseText, type AcceptedText, type PausedText } from '../../../schema/slot/paused-text.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
@@ -30,7 +31,9 @@ export interface AcceptedSlot {
   /** Grows by one with each change of meaning. */
   readonly generation: number;
   /** Undefined if the slot was deleted, or this version no longer accepts its last good text. */
-  readonly lastGood: { readonly spec: SlotSpec; readonly document: Readonly<Record<string, unknown>> } | undefined;
+  readonly lastGood: AcceptedText | undefined;
+  /** The newest text while rollouts are paused, which is not in force. */
+  readonly paused?: PausedText | undefined;
 }
 
 export type AcceptedSlots = ReadonlyMap<SlotName, AcceptedSlot>;
@@ -56,13 +59,21 @@ export function acceptSlots(last: Omit<Acceptance, 'refused'>, parsed: ReadonlyM
     const problems = text.ok ? NO_PROBLEMS : text.problems;
     if (slot !== undefined) accepted.set(name, slot);
     if (slot?.lastGood === undefined) refused.set(name, problems);
-    else slots.set(name, sameOrNew(last.slots.get(name), { name, spec: slot.lastGood.spec, generation: slot.generation, problems }));
+    else {
+      const { generation, lastGood, paused } = slot;
+      const found = { name, spec: lastGood.spec, generation, problems, ...(paused === undefined ? {} : { paused }) };
+      slots.set(name, sameOrNew(last.slots.get(name), found));
+    }
   }
   return { slots, refused, accepted };
 }
 
 function sameOrNew(before: DesiredSlot | undefined, slot: DesiredSlot): DesiredSlot {
-  const isSame = before?.spec === slot.spec && before.generation === slot.generation && before.problems === slot.problems;
+  const isSame =
+    before?.spec === slot.spec &&
+    before.generation === slot.generation &&
+    before.problems === slot.problems &&
+    before.paused === slot.paused;
   return isSame ? before : slot;
 }
 
@@ -71,8 +82,10 @@ const NO_PROBLEMS: readonly SpecProblem[] = [];
 function acceptOne(before: AcceptedSlot | undefined, text: ParsedSlotText): AcceptedSlot | undefined {
   if (!text.ok) return before;
   const { spec, document } = text;
-  if (before?.lastGood?.spec === spec) return before;
+  const newest = before?.paused ?? before?.lastGood;
+  if (before !== undefined && newest?.spec === spec) return before;
   const generation = before?.generation ?? 0;
-  const isSame = before?.lastGood !== undefined && isSameValue(before.lastGood.spec, spec);
-  return { generation: isSame ? generation : generation + 1, lastGood: { spec, document } };
+  const isSame = newest !== undefined && isSameValue(newest.spec, spec);
+  const { inForce, paused } = chooseText(before?.lastGood, { spec, document });
+  return { generation: isSame ? generation : generation + 1, lastGood: inForce, ...(paused === undefined ? {} : { paused }) };
 }

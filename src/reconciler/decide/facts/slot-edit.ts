@@ -5,6 +5,7 @@
  *     nothing                          unchanged
  *     replicas only                    scaled       failures, repairs and the idle time keep counting
  *     replicas only, from zero         scaled-up    as above, and it counts as a use: the slot should run
+ *     a text that waits, as it is paused  scaled    as above: nothing in force has changed
  *     anything else, or made again     edited       failures and repairs count from zero, and it counts as a use
  *
  * Pure.
@@ -16,12 +17,15 @@ import type { DesiredSlot } from '../../ports.ts';
 
 export type SlotEdit = 'unchanged' | 'scaled' | 'scaled-up' | 'edited';
 /** In a cluster, `uid` tells an object from one of the same name that was deleted before. */
-export type Declared = Pick<DesiredSlot, 'uid' | 'generation' | 'spec'>;
+export type Declared = Pick<DesiredSlot, 'uid' | 'generation' | 'spec' | 'paused'>;
 
 export function classifyEdit(before: Declared | undefined, after: Declared): SlotEdit {
   if (before === undefined || before.uid !== after.uid) return 'edited';
   const isSameGeneration = before.generation === after.generation;
-  if (isSameValue(before.spec, after.spec)) return isSameGeneration ? 'unchanged' : 'edited';
+  if (isSameValue(before.spec, after.spec)) {
+    if (isSameGeneration) return 'unchanged';
+    return after.paused === undefined ? 'edited' : 'scaled';
+  }
   // The same generation with another spec is another slot under the same name.
   const isScaled = isSameExcept(before.spec, after.spec, 'cluster') && isSameExcept(before.spec.cluster, after.spec.cluster, 'replicas');
   if (isSameGeneration || !isScaled) return 'edited';

@@ -13,7 +13,7 @@ export function boardSlot(
   { decision }: Pick<PublishedSlot, 'decision'>,
   status: SlotStatus,
 ): BoardSlot {
-  const { name, spec, generation, problems } = slot;
+  const { name, spec, generation, problems, paused } = slot;
   const lastLog = decision.lastFailure?.logTail;
   return {
     name,
@@ -26,6 +26,7 @@ export function boardSlot(
     spec,
     generation,
     problems,
+    ...(paused === undefined ? {} : { paused }),
     ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
     ...(decision.memory === undefined ? {} : { memory: decision.memory }),
     explain: (askedAt, withLog = true) => explainSlot(decision, actions, askedAt, withLog),

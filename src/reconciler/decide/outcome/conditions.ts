@@ -180,11 +180,13 @@ function deriveUpToDate(
 ): ConditionInput {
   if (stalled.status === 'True') return condition('UpToDate', 'False', stalled);
   if (ready.status === 'Unknown') return condition('UpToDate', 'Unknown', ready);
+  if (view.slot.paused?.waits === true) return condition('UpToDate', 'False', { reason: 'Paused', message: EDIT_WAITS });
   if (ready.status === 'True') {
     // `PreviousServes` says more than the progress of the replacement.
     if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready.reason === 'PreviousServes' ? ready : reconciling);
     const unknown = isMemoryUnknown(view.template) ? `; ${MEMORY_UNKNOWN}` : '';
-    return condition('UpToDate', 'True', { reason: 'SpecInForce', message: `The newest spec is in force${unknown}` });
+    const paused = view.slot.paused === undefined ? '' : '; rollouts are paused, and the next edit waits';
+    return condition('UpToDate', 'True', { reason: 'SpecInForce', message: `The newest spec is in force${paused}${unknown}` });
   }
   if (reconciling.status !== 'False') return condition('UpToDate', 'False', ready);
   // The next request would load the slot, and nothing could answer it.
@@ -194,5 +196,6 @@ function deriveUpToDate(
   return condition('UpToDate', unwanted === undefined ? 'Unknown' : 'True', ready);
 }
 
+const EDIT_WAITS = 'Rollouts are paused, and an edit waits: "svcctl rollout resume" lets it take effect';
 const MEMORY_UNKNOWN =
   'how much memory it needs is not known, since the gateway cannot read its model, and none is reserved: set "resources.memory"';

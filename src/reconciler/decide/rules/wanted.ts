@@ -46,8 +46,11 @@ export function whyAhead(view: SlotView): Finding | undefined {
   return whyOff(view) === undefined ? whyAtRest(view) : undefined;
 }
 
-function notEnabled({ spec }: SlotView): Finding | undefined {
-  return spec.enabled ? undefined : { reason: 'Disabled', message: 'Slot is off: "enabled" is false' };
+function notEnabled({ spec, slot: { paused } }: SlotView): Finding | undefined {
+  if (spec.enabled) return undefined;
+  const isAwaited = paused?.spec.enabled === true;
+  const message = isAwaited ? 'Slot is off: rollouts are paused, and the edit that turns it on waits' : 'Slot is off: "enabled" is false';
+  return { reason: 'Disabled', message };
 }
 
 function noReplicas({ network, spec, waiting }: SlotView): Finding | undefined {

@@ -18,13 +18,14 @@ export interface RequestBatch {
   readonly ids: readonly string[];
   /** By index. Most requests have none. */
   readonly moves: readonly (readonly [index: number, moves: FinishedRequest['moves']])[];
+  readonly traces: readonly (readonly [index: number, trace: FinishedRequest['trace']])[];
 }
 
 /**
  * Slot, route, status, seconds, parked and to first token, input and output tokens, at the door, caller, cached tokens,
- * estimated, code, blocked seconds.
+ * estimated, code, blocked seconds, seconds of sound, images.
  */
-const COLUMNS = 14;
+const COLUMNS = 16;
 
 export function packRequests(requests: readonly ReportedRequest[]): RequestBatch {
   const slots = new Map<SlotName, number>();
@@ -33,7 +34,8 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
   const codes = new Map<string, number>();
   const numbers = new Float64Array(requests.length * COLUMNS);
   let at = 0;
-  for (const { slot, route, status, seconds, parkedSeconds, ttftSeconds, blockedSeconds, tokens, atDoor, caller, code } of requests) {
+  for (const request of requests) {
+    const { slot, route, status, seconds, parkedSeconds, ttftSeconds, blockedSeconds, tokens, media, atDoor, caller, code } = request;
     numbers[at] = slot === undefined ? -1 : indexOf(slots, slot);
     numbers[at + 1] = indexOf(routes, route);
     numbers[at + 2] = status;
@@ -48,16 +50,20 @@ export function packRequests(requests: readonly ReportedRequest[]): RequestBatch
     numbers[at + 11] = tokens?.isEstimated === true ? 1 : 0;
     numbers[at + 12] = code === undefined ? -1 : indexOf(codes, code);
     numbers[at + 13] = blockedSeconds ?? Number.NaN;
+    numbers[at + 14] = media?.audioSeconds ?? Number.NaN;
+    numbers[at + 15] = media?.images ?? Number.NaN;
     at += COLUMNS;
   }
   const moves = requests.flatMap((each, index) => (each.moves === undefined ? [] : [[index, each.moves] as const]));
+  const traces = requests.flatMap((each, index) => (each.trace === undefined ? [] : [[index, each.trace] as const]));
   const ids = requests.map(({ requestId = '' }) => requestId);
   const names = { slots: [...slots.keys()], routes: [...routes.keys()], callers: [...callers.keys()], codes: [...codes.keys()] };
-  return { ...names, numbers, ids, moves };
+  return { ...names, numbers, ids, moves, traces };
 }
 
-export function unpackRequests({ slots, routes, callers, codes, numbers, ids, moves }: RequestBatch): readonly ReportedRequest[] {
+export function unpackRequests({ slots, routes, callers, codes, numbers, ids, moves, traces }: RequestBatch): readonly ReportedRequest[] {
   const moved = new Map(moves);
+  const traced = new Map(traces);
   return Array.from({ length: numbers.length / COLUMNS }, (_, index) => {
     const at = index * COLUMNS;
     return {
@@ -69,11 +75,13 @@ export function unpackRequests({ slots, routes, callers, codes, numbers, ids, mo
       parkedSeconds: known(numbers[at + 4]),
       ttftSeconds: known(numbers[at + 5]),
       tokens: tokensOf(numbers.subarray(at, at + COLUMNS)),
+      media: mediaOf(known(numbers[at + 14]), known(numbers[at + 15])),
       atDoor: numbers[at + 8] === 1,
       caller: callers[numbers[at + 9] ?? -1],
       code: codes[numbers[at + 12] ?? -1],
       blockedSeconds: known(numbers[at + 13]),
       moves: moved.get(index),
+      trace: traced.get(index),
     };
   });
 }
@@ -92,5 +100,8 @@ function tokensOf(row: Float64Array): FinishedRequest['tokens'] {
     ? undefined
     : { input, output, cached: known(row[10]), isEstimated: row[11] === 1 ? true : undefined };
 }
+
+const mediaOf = (audioSeconds: number | undefined, images: number | undefined): FinishedRequest['media'] =>
+  audioSeconds === undefined && images === undefined ? undefined : { audioSeconds, images };
 
 const known = (value: number | undefined): number | undefined => (Number.isNaN(value) ? undefined : value);

@@ -1,6 +1,8 @@
 /** Two equal services, one with the fast path and one without, and what each makes of the same bytes. */
 import { createServer } from 'node:net';
 import { createTokenCheck } from '../../../../src/auth/check-token.ts';
+import { createTracer } from '../../../../src/gateway/trace/request-trace.ts';
+import type { FinishedRequest } from '../../../../src/gateway/exchange-deps.ts';
 import { publish, slotName } from '../../../gateway/support/board-fixture.ts';
 import { startGateway, type GatewayFixture } from '../../../gateway/support/gateway-fixture.ts';
 import { MemorySocket } from './memory-socket.ts';
@@ -11,7 +13,7 @@ export type Conversation = readonly (readonly Buffer[])[];
 export interface Outcome {
   /** What each client reads, and what has become of its connection, after each request and after the client has ended the connection. */
   readonly conversations: readonly string[];
-  /** What the metrics count, for all clients together. */
+  /** What the metrics count, for all clients together, and the phases of traces if both services have them. */
   readonly reported: readonly string[];
 }
 
@@ -42,10 +44,22 @@ const authorize = createTokenCheck(
   },
 );
 
-export async function startBothPaths(): Promise<BothPaths> {
-  const upstreams = await Promise.all(Array.from({ length: REPLICAS }, () => startEcho()));
+/** Who traces its requests. Where only one does, upstreams do not return the headers of traces. */
+export type Traced = 'none' | 'both' | 'fast';
+
+/** The same ids in both services. */
+const startTrace = createTracer({ isParentBased: true, ratio: 1 }, (bytes) => 'ab'.repeat(bytes));
+const TRACE_LINES = /\r\n(?:traceparent|tracestate):[^\r]*/gi;
+
+export async function startBothPaths(traced: Traced = 'none'): Promise<BothPaths> {
+  const upstreams = await Promise.all(Array.from({ length: REPLICAS }, () => startEcho(traced === 'fast')));
   const [fast, node] = await Promise.all(
-    ['1', '0'].map((SVC_FAST_PATH) => startGateway({ authorize, settings: { ...SETTINGS, SVC_FAST_PATH } })),
+    [
+      { SVC_FAST_PATH: '1', isTraced: traced !== 'none' },
+      { SVC_FAST_PATH: '0', isTraced: traced === 'both' },
+    ].map(({ SVC_FAST_PATH, isTraced }) =>
+      startGateway({ authorize, settings: { ...SETTINGS, SVC_FAST_PATH }, ...(isTraced ? { startTrace } : {}) }),
+    ),
   );
   if (fast === undefined || node === undefined) throw new Error('Start both services');
   const targets = upstreams.map(({ port }) => ({ workload: 'w', port }));
@@ -66,7 +80,7 @@ export async function startBothPaths(): Promise<BothPaths> {
       }
       for (const { clients } of services) for (const { socket } of clients) if (!socket.destroyed) socket.push(null);
       await quiet(services);
-      return { fast: finish(services[0]), node: finish(services[1]) };
+      return { fast: finish(services[0], traced), node: finish(services[1], traced) };
     },
     async close() {
       await Promise.all([fast.close(), node.close()]);
@@ -76,7 +90,7 @@ export async function startBothPaths(): Promise<BothPaths> {
 }
 
 /** Answers with the bytes of the request, so that what the upstream gets is compared as well. */
-async function startEcho(): Promise<{ readonly port: number; close(): Promise<void> }> {
+async function startEcho(hidesTraces: boolean): Promise<{ readonly port: number; close(): Promise<void> }> {
   const server = createServer((socket) => {
     let text = '';
     socket.on('error', () => undefined);
@@ -86,7 +100,7 @@ async function startEcho(): Promise<{ readonly port: number; close(): Promise<vo
       // The gateway writes it last.
       const length = Number(/\r\ncontent-length: (\d+)$/.exec(text.slice(0, head))?.[1]);
       if (head === -1 || text.length < head + 4 + length) return;
-      const body = JSON.stringify(text);
+      const body = JSON.stringify(hidesTraces ? text.replaceAll(TRACE_LINES, '') : text);
       text = '';
       socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`, 'latin1');
     });
@@ -150,7 +164,7 @@ async function quiet(services: readonly Service[]): Promise<void> {
   }
 }
 
-function finish({ gateway, clients }: Service): Outcome {
+function finish({ gateway, clients }: Service, traced: Traced): Outcome {
   for (const { socket, look } of clients) {
     look();
     socket.destroy();
@@ -158,9 +172,13 @@ function finish({ gateway, clients }: Service): Outcome {
   const requests = [...gateway.finished, ...gateway.reported];
   return {
     conversations: clients.map(({ seen }) => seen.join(' | ')),
-    reported: requests.map(({ slot, route, status }) => `${slot ?? '-'} ${route} ${status}`).toSorted(),
+    reported: requests
+      .map(({ slot, route, status, trace }) => `${slot ?? '-'} ${route} ${status}${traced === 'both' ? phasesOf(trace) : ''}`)
+      .toSorted(),
   };
 }
+
+const phasesOf = (trace: FinishedRequest['trace']): string => ` ${trace?.phases.map(({ kind }) => kind).join(' ') ?? 'not traced'}`;
 
 /** Replaces what differs from request to request. */
 function withoutChance(sent: string): string {

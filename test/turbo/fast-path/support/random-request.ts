@@ -64,6 +64,10 @@ const HEADERS = [
   'X-Long: ' + 'y'.repeat(600),
   'Content-Length: 5',
   'Host: elsewhere.example.com',
+  'traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  'Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00',
+  'traceparent: 00-0af7651916cd43dd8448eb211c80319c',
+  'tracestate: vendor=1',
   'Keep-Alive: timeout=5',
   'Date: Mon, 23 Nov 2026 07:00:00 GMT',
 ] as const;

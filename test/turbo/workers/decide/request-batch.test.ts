@@ -3,6 +3,7 @@ import { packRequests, unpackRequests, type ReportedRequest } from '../../../../
 import { slotName } from '../../../gateway/support/board-fixture.ts';
 
 const NOTHING_MORE = { parkedSeconds: undefined, ttftSeconds: undefined, tokens: undefined };
+const TRACE = { traceId: 't', spanId: 's', parentId: undefined, method: 'POST', model: 'm', at: 1, ms: 2, phases: [] };
 const REQUESTS: readonly ReportedRequest[] = [
   {
     slot: slotName('a'),
@@ -15,6 +16,7 @@ const REQUESTS: readonly ReportedRequest[] = [
     parkedSeconds: 1.5,
     ttftSeconds: 0.1,
     tokens: { input: 3, output: 0, cached: 2 },
+    media: { audioSeconds: 2.5, images: undefined },
     atDoor: false,
     moves: [{ from: slotName('b'), to: slotName('a'), reason: 'stalled' }],
   },
@@ -29,6 +31,7 @@ const REQUESTS: readonly ReportedRequest[] = [
     atDoor: false,
   },
   { slot: undefined, route: '/v1/y', status: 401, seconds: 0, ...NOTHING_MORE, atDoor: true },
+  { slot: slotName('a'), route: '/v1/x', status: 200, seconds: 1, ...NOTHING_MORE, atDoor: false, trace: TRACE },
   { slot: slotName('b'), route: '/v1/x', requestId: 'r2', status: 499, seconds: 2, ...NOTHING_MORE, atDoor: false },
   { slot: slotName('a'), route: '/v1/x', status: 503, code: 'slot.loading', seconds: 1, ...NOTHING_MORE, parkedSeconds: 0, atDoor: false },
 ];

@@ -1,0 +1,61 @@
+/** Opens what the service remembers of requests, changes and callers. */
+import path from 'node:path';
+import { createAuditTrail, type AuditTrail } from '../api/manage/audit-trail.ts';
+import { createRequestRecord, reportTo } from '../api/manage/request-record.ts';
+import { createChangePlans } from '../api/mcp/change-plans.ts';
+import { createChangeRecord } from '../files/change-files.ts';
+import type { Settings } from '../schema/settings/settings.ts';
+import type { SlotName } from '../schema/words/names.ts';
+import type { SlotFacts } from '../usage/pending-rows.ts';
+import { createPrometheusUsage } from '../usage/prometheus-usage.ts';
+import { createUsageRecorder, openUsageFile, type UsageRecorder } from '../usage/usage-recorder.ts';
+import type { Controller } from './create-controller.ts';
+import type { ServiceOptions, World } from './world.ts';
+
+interface RecordParts {
+  readonly world: World;
+  readonly controller: Controller;
+}
+
+/** Changes are in memory in a cluster, where no directory outlives a replica. */
+export function openRecords(options: ServiceOptions, parts: RecordParts) {
+  const { settings, log } = options;
+  const { loop, clock, captures: files } = parts.controller;
+  const isCluster = parts.world.runtime.traits.network === 'pods';
+  const changes = createChangeRecord(isCluster ? undefined : path.join(settings.SVC_STATE_DIR, 'audit', 'changes.jsonl'), log);
+  const audit = createAuditTrail({
+    log,
+    note: loop.note,
+    keep: changes.add,
+    wallNow: clock.wallNow,
+    attribute: parts.world.revisions?.attribute,
+  });
+  const requests = createRequestRecord(clock.wallNow);
+  const usage = openUsage(options, parts);
+  const plans = openPlans(settings, clock, audit);
+  const captures = files && audit.captures(files);
+  const listeners = [requests, usage, parts.controller.traces].flatMap((each) => each?.note ?? []);
+  return { audit, changes, captures, requests, usage, plans, note: reportTo(...listeners) };
+}
+
+/** Replicas of a cluster share no file: metrics count there, and Prometheus adds them up. */
+function openUsage({ settings, log }: ServiceOptions, { world, controller: { board, clock } }: RecordParts): UsageRecorder | undefined {
+  if (settings.SVC_USAGE === 'off') return undefined;
+  if (world.runtime.traits.network === 'pods') {
+    const { SVC_PROMETHEUS_URL: url, SVC_NAMESPACE: namespace } = settings;
+    return url === undefined ? undefined : createPrometheusUsage(url, namespace);
+  }
+  const factsOf = (name: SlotName): SlotFacts => {
+    const slot = board.current().slots.get(name);
+    return { model: slot?.model?.id ?? slot?.spec.model.default, price: slot?.spec.price };
+  };
+  const database = openUsageFile(path.join(settings.SVC_STATE_DIR, 'usage.sqlite'));
+  return createUsageRecorder({ database, wallNow: clock.wallNow, now: clock.now, factsOf, log });
+}
+
+/** Undefined: agents cannot use the service. */
+function openPlans(settings: Settings, { now, wallNow }: Pick<Controller['clock'], 'now' | 'wallNow'>, audit: AuditTrail) {
+  if (settings.SVC_MCP === 'off') return undefined;
+  const needsApproval = settings.SVC_MCP_APPROVE === 'human';
+  return audit.plans(createChangePlans({ now: () => ({ ms: now(), wallMs: wallNow() }), needsApproval }));
+}
