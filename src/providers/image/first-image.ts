@@ -39,7 +39,12 @@ export async function drawFirst(endpoint: Endpoint, io: ProbeIo, { name, model }
   });
   const history = await ask('GET', `/history/${id}`);
   if (history.status === 0) return loading('The server is busy: it loads the model');
-  const outcome = parseHistory(history, id, saveNode);
+  let outcome = parseHistory(history, id, saveNode);
+  if (outcome.kind === 'unknown') {
+    if (isQueued(await ask('GET', '/queue'), id) !== false) return loading('The server loads the model: it draws a first, small image');
+    // It may have ended between the two answers.
+    outcome = parseHistory(await ask('GET', `/history/${id}`), id, saveNode);
+  }
   if (outcome.kind === 'done') return PASSING;
   if (outcome.kind === 'failed') {
     const { nodeType, exceptionType, message } = outcome.error;
@@ -49,7 +54,6 @@ export async function drawFirst(endpoint: Endpoint, io: ProbeIo, { name, model }
     );
   }
   if (outcome.kind !== 'unknown') return failing(`The server has no result of its first image with "${model.id}"`);
-  if (isQueued(await ask('GET', '/queue'), id) !== false) return loading('The server loads the model: it draws a first, small image');
   const queued = await ask('POST', '/prompt', `{"prompt":${exactJson(workflow)},"prompt_id":"${id}"}`);
   const refusal = queued.status === 400 && !parseQueued(queued) ? parseRefusal(queued) : undefined;
   if (refusal !== undefined)

@@ -18,8 +18,8 @@ const io: ProbeIo = {
   },
 };
 
-const ask = async ({ port }: Comfy) =>
-  askReadiness({ host: '127.0.0.1', port }, io, { name: IMG, spec: specOf('image'), model: at().model }, new AbortController().signal);
+const ask = async ({ port }: Comfy, through = io) =>
+  askReadiness({ host: '127.0.0.1', port }, through, { name: IMG, spec: specOf('image'), model: at().model }, new AbortController().signal);
 
 /** Asks as the controller does, until there is a verdict. */
 async function verdictOf(standIn: Comfy) {
@@ -39,6 +39,26 @@ test('a model is loaded by one small image, drawn once however often is asked', 
   expect(await ask(standIn)).toEqual({ kind: 'passing' });
   expect(standIn.workflows).toHaveLength(1);
   expect(standIn.workflows[0]).toMatch(/"steps":1,.*"width":64,"height":64,"batch_size":1.*"PreviewImage"/);
+});
+
+test('an image that is drawn between two questions is not drawn again', async () => {
+  const standIn = await start('sd-1.5', { behaviour: { paused: true } });
+  await ask(standIn);
+  let asked = '';
+  const late: ProbeIo = {
+    async request(endpoint, request) {
+      if (request.path.startsWith('/history/')) asked = request.path;
+      if (request.path !== '/queue') return await io.request(endpoint, request);
+      standIn.behave({ paused: false });
+      for (;;) {
+        const history = await io.request(endpoint, { ...request, path: asked });
+        const queue = await io.request(endpoint, request);
+        if (history.body !== '{}') return queue;
+      }
+    },
+  };
+  expect(await ask(standIn, late)).toEqual({ kind: 'passing' });
+  expect(standIn.workflows).toHaveLength(1);
 });
 
 test('a checkpoint that cannot be loaded is found before the first client', async () => {
