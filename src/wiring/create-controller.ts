@@ -13,6 +13,7 @@ import { createCaptureTaps, type CaptureRule, type CaptureTaps } from '../gatewa
 import { createTraffic } from '../gateway/traffic/traffic.ts';
 import { createClock, sleep } from '../platform/clock.ts';
 import { hadRequests } from '../turbo/heap/collect-when-idle.ts';
+import { readRegularFile } from '../files/regular-file.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import type { Clock } from '../reconciler/ports.ts';
@@ -144,7 +145,8 @@ function createCallerCounts(
 ) {
   const { now } = clock;
   const { SVC_LIMITS_URL: url, SVC_LIMITS_PASSWORD_FILE: passwordFile } = settings;
-  const counts = url === undefined ? undefined : createValkeyCounts({ url, passwordFile, clock, log });
+  const readPassword = passwordFile === undefined ? undefined : async (): Promise<string> => await readRegularFile(passwordFile);
+  const counts = url === undefined ? undefined : createValkeyCounts({ url, readPassword, clock, log });
   const gateways = world.gateways ?? (() => counts?.gateways() ?? 1);
   const accounts = createLocalAccounts(now, (limits) => shareOf(limits, gateways()));
   const shared = counts && createSharedLimits({ server: counts, accounts, now });

@@ -142,6 +142,8 @@ describe('the command line', () => {
 });
 
 describe('a setting that names a file or a directory', () => {
+  /** Settings that have no meaning alone. */
+  const COMPANIONS: Readonly<Record<string, object>> = { SVC_LIMITS_PASSWORD_FILE: { SVC_LIMITS_URL: 'redis://127.0.0.1:1' } };
   /** Every setting that wants an absolute path, or names a socket. */
   const paths = Object.keys(SettingsSchema.shape).filter((name) => {
     const parsed = parseSettings({ [name]: 'relative/path' });
@@ -170,7 +172,14 @@ describe('a setting that names a file or a directory', () => {
       await mkdir(join(dir, 'config'), { recursive: true });
       const port = await freePort();
       const places = { SVC_CONFIG_DIR: join(dir, 'config'), SVC_STATE_DIR: join(dir, 'state'), SVC_MODELS_DIR: join(dir, 'models') };
-      const env = { ...ownEnvironment(), SVC_RUNTIME: 'process', SVC_LISTEN: `127.0.0.1:${port}`, ...places, [name]: odd };
+      const env = {
+        ...ownEnvironment(),
+        SVC_RUNTIME: 'process',
+        SVC_LISTEN: `127.0.0.1:${port}`,
+        ...places,
+        ...COMPANIONS[name],
+        [name]: odd,
+      };
       const service = spawn(process.execPath, ['src/cli/svcctl.mjs', 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
       let text = '';
       for (const stream of [service.stdout, service.stderr]) stream.on('data', (bytes: Buffer) => (text += bytes.toString()));

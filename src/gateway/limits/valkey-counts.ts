@@ -9,7 +9,6 @@
  * setting.
  */
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { Log } from '../../platform/log.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { pause } from '../../platform/clock.ts';
@@ -40,8 +39,8 @@ const PRESENT: CountReport = {
 
 export interface ValkeyOptions {
   readonly url: string;
-  /** Its first line is the password; it is read again for each connection. */
-  readonly passwordFile?: string | undefined;
+  /** Its first line is the password; called for each connection. Default: that of the URL. */
+  readonly readPassword?: (() => Promise<string>) | undefined;
   readonly clock: Pick<Clock, 'at' | 'now'>;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
@@ -169,10 +168,10 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 }
 
 /** Rejects without the password in the message. */
-const connectTo: Connect = async ({ url, passwordFile }, onEnd) => {
+const connectTo: Connect = async ({ url, readPassword }, onEnd) => {
   const { Redis } = await import('iovalkey');
   const { protocol, hostname, port, username, password, pathname } = new URL(url);
-  const secret = passwordFile === undefined ? decodeURIComponent(password) : firstLine(await readFile(passwordFile, 'utf8'));
+  const secret = readPassword === undefined ? decodeURIComponent(password) : firstLine(await readPassword());
   let problem: string | undefined;
   const client = new Redis({
     host: hostname.replace(/^\[|\]$/g, ''),

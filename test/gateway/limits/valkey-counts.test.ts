@@ -1,7 +1,7 @@
 /** Servers as they should not be: wrong addresses, passwords and answers. The reason is said, without the password. */
 import { spawnSync } from 'node:child_process';
 import { createServer, type Server } from 'node:net';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -37,7 +37,12 @@ afterEach(async () => {
 
 function connect(url: string, passwordFile?: string): ValkeyCounts {
   const note = (fields: object, message: string): void => void logged.push(`${JSON.stringify(fields)} ${message}`);
-  const counts = createValkeyCounts({ url, passwordFile, clock: createClock(), log: { info: note, warn: note } });
+  const counts = createValkeyCounts({
+    url,
+    readPassword: passwordFile === undefined ? undefined : async () => await readFile(passwordFile, 'utf8'),
+    clock: createClock(),
+    log: { info: note, warn: note },
+  });
   ended.push(counts.start(stopping.signal));
   return counts;
 }
