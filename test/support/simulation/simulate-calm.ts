@@ -71,11 +71,10 @@ function fulfilled(scene: Scene, name: string): boolean {
   const workloads = world.runtime.list().filter((workload) => workload.slot === name);
   if (slot === undefined || seen === undefined || !isNoticed(world, name)) return false;
   if (!slot.spec.enabled) return workloads.length === 0;
-  if (workloads.length === 1 && seen.admission.kind === 'open') {
-    // A slow download may still keep the workload of an earlier edit in place, which serves the same model.
-    const settled = seen.status.conditions.some(({ type, status }) => type === 'Reconciling' && status === 'False');
+  // A slow download may still keep the workload of an earlier edit in place, which serves the same model, or sleeps.
+  const settled = seen.status.conditions.some(({ type, status }) => type === 'Reconciling' && status === 'False');
+  if (workloads.length === 1 && seen.admission.kind === 'open')
     return settled && seen.status.model === slot.spec.model.default && (!scene.pods || isServedByAll(scene, name));
-  }
   // It may be unloaded because it is idle, or because others hold the memory.
   const full = workloads.length === 0 && heldBytes(world) + (seen.status.memoryBytes ?? 1000) > budget;
   // Or it loads on demand, and its requests were answered before it had to be loaded again. Schedules hold at all times by now.
@@ -83,7 +82,7 @@ function fulfilled(scene: Scene, name: string): boolean {
   const mayRest = !isWarm && (slot.spec.load === 'on-demand' || slot.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY);
   const rests = seen.status.state === 'offline' && workloads.length === 0 && seen.admission.kind === 'park';
   const sleeps = seen.status.conditions.some(({ type, reason }) => type === 'Sleeping' && reason === 'Sleeping');
-  return full || (mayRest && (rests || (sleeps && seen.status.state === 'idle' && workloads.length === 1)));
+  return full || (mayRest && (rests || (sleeps && settled && seen.status.state === 'idle' && workloads.length === 1)));
 }
 
 /** Whether each gateway sends requests to each of its pods. */

@@ -31,12 +31,15 @@ export function whyAsleep(view: SlotView): Finding | undefined {
   const { sleep } = view.circumstances.providers[view.spec.provider] ?? {};
   if (sleep?.appliesTo(view.spec) !== true || view.network === 'pods') return undefined;
   if (view.warm !== undefined || whyOff(view) !== undefined || isInUse(view)) return undefined;
-  const sleeper = view.workloads.find(({ alive, standing, known, fact }) => {
-    const maySleep = alive && fact.phase === 'running' && fact.endpoints.length > 0 && standing === 'current';
-    return maySleep && isSound(known.probe?.status) && known.sleeps?.fault === undefined;
-  });
-  // What was found asleep stays so, though nobody knows since when the slot is idle.
-  const rests = sleeper !== undefined && (sleeper.known.probe?.status === 'asleep' || idleTimedOut(view) !== undefined);
+  const running = view.workloads.filter(
+    ({ alive, standing, stopUnderWay, fact }) => alive && fact.phase === 'running' && standing !== 'outdated' && !stopUnderWay,
+  );
+  const maySleep = running.some(
+    ({ standing, known, fact }) =>
+      standing === 'current' && fact.endpoints.length > 0 && isSound(known.probe?.status) && known.sleeps?.fault === undefined,
+  );
+  // What was found asleep stays so, though nobody knows since when the slot is idle; not beside a server that is awake.
+  const rests = maySleep && (running.every(({ known }) => known.probe?.status === 'asleep') || idleTimedOut(view) !== undefined);
   return rests ? ASLEEP : undefined;
 }
 
