@@ -29,7 +29,9 @@ test('an argument that the server does not know', async () => {
   expect(failure.message).toContain('The server refuses its arguments; correct "model.args" of the slot; last log line: "(hidden)"');
   expect(JSON.stringify((await service.slot('primary'))?.status.conditions)).toMatch(/last log line: .*--old-flag/);
   await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
-  await service.until('primary', 'edited', (slot) => slot?.status.state !== 'offline');
+  const isStalled = (slot: Awaited<ReturnType<typeof service.slot>>): boolean =>
+    slot?.status.conditions.some(({ type, status }) => type === 'Stalled' && status === 'True') !== false;
+  await service.until('primary', 'edited', (slot) => !isStalled(slot));
   expect((await service.chat()).status).toBe(200);
 }, 90_000);
 

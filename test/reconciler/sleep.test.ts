@@ -94,6 +94,16 @@ describe('an idle slot whose server can sleep', () => {
     expect([request.answers, ids(world)]).toEqual([['served'], [id]]);
   });
 
+  test('is woken by an edit that takes its idle time away', async () => {
+    const servers = calm();
+    const world = begin(servers);
+    const id = await fallAsleep(world);
+    world.edit('primary', { ...IDLE, lifecycle: { ...IDLE.lifecycle, idleTimeout: 'never' } });
+    expect(await world.clock.until(() => sleepingOf(world)?.status === 'False', 30_000)).toBe(true);
+    await world.clock.advance(120_000);
+    expect([ids(world), sleepingOf(world)?.status, [...servers.asleep]]).toEqual([[id], 'False', []]);
+  });
+
   test('is stopped when it is disabled, and replaced when an edit asks for another server', async () => {
     const world = begin(calm());
     const id = await fallAsleep(world);

@@ -24,8 +24,8 @@ export const judgeRetries: Rule = ({ world, life, wrong }) => {
   const failures = new Map<SlotName, { at: number; count: number; portTaken: boolean }>();
   const stops = new Map<WorkloadId, { at: number; count: number; startedAt: number | undefined }>();
   const ended = new Set<WorkloadId>();
-  const inPlace = new WeakMap<Workload, { readonly altered: boolean }>();
-  const updates = new Map<SlotName, { at: number; count: number; generation: number }>();
+  const inPlace = new WeakMap<Workload, { readonly altered: boolean; readonly workload: WorkloadId }>();
+  const updates = new Map<SlotName, { at: number; count: number; generation: number; id: WorkloadId }>();
 
   function add(slot: SlotName, portTaken: boolean): void {
     const before = failures.get(slot) ?? { at: 0, count: 0, portTaken: false };
@@ -69,7 +69,8 @@ export const judgeRetries: Rule = ({ world, life, wrong }) => {
     if (update.altered) return;
     const before = updates.get(slot);
     const count = before?.generation === generation ? before.count : 0;
-    if (before !== undefined && clock.now() < before.at + delayMs(count))
+    // Another workload has another history, also if the answer to its start was lost.
+    if (before?.id === update.workload && clock.now() < before.at + delayMs(count))
       wrong(`Slot "${slot}" is updated again too early, after ${count} times`);
   }
   /** Failures of an earlier generation, or of an earlier term, do not count. */
@@ -129,10 +130,13 @@ export const judgeRetries: Rule = ({ world, life, wrong }) => {
     }
     if (name === 'apply' && workload !== undefined && failure === undefined) {
       const before = updates.get(workload.slot);
-      if (inPlace.has(workload)) {
-        const count = before?.generation === workload.generation ? before.count + 1 : 1;
-        updates.set(workload.slot, { at: now, generation: workload.generation, count });
-      } else updates.delete(workload.slot);
+      const update = inPlace.get(workload);
+      if (update === undefined) updates.delete(workload.slot);
+      else {
+        const { generation, slot } = workload;
+        const count = before?.generation === generation && before.id === update.workload ? before.count + 1 : 1;
+        updates.set(slot, { at: now, generation, count, id: update.workload });
+      }
     }
     if (failure === undefined || signal.aborted || !life.leads()) return;
     if (name === 'apply' && workload !== undefined) charge(workload.slot, 'apply', failure.reason === 'PortTaken');
