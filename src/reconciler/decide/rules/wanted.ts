@@ -38,8 +38,8 @@ export function whyAsleep(view: SlotView): Finding | undefined {
     ({ standing, known, fact }) =>
       standing === 'current' && fact.endpoints.length > 0 && isSound(known.probe?.status) && known.sleeps?.fault === undefined,
   );
-  // What was found asleep stays so, though nobody knows since when the slot is idle. It does not beside a server that is awake, nor where an edit
-  // has taken the idle time away.
+  // What was found asleep stays so, though nobody knows since when the slot is idle. It does not beside a server that
+  // is awake, nor where an edit has taken the idle time away.
   const staysAsleep =
     view.spec.lifecycle.idleTimeoutMs < Number.POSITIVE_INFINITY && running.every(({ known }) => known.probe?.status === 'asleep');
   const rests = maySleep && (staysAsleep || idleTimedOut(view) !== undefined);

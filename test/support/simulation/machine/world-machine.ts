@@ -155,8 +155,13 @@ export function createMachine(options: MachineOptions) {
       async launch(command, env) {
         if (faults === 'exhausted' || isDown()) return { error: 'spawn EMFILE' };
         const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-        const launcher = await reach(() => create({ env: variables, argv: ['/bin/sh', LAUNCHER, ...command] }));
-        waiting.set(launcher, reach);
+        const launcher = await reach(() => {
+          const created = create({ env: variables, argv: ['/bin/sh', LAUNCHER, ...command] });
+          waiting.set(created, reach);
+          // It reads from its controller, which has ended meanwhile.
+          if (isCut()) end(created, 1);
+          return created;
+        });
         return {
           child: launcher.events,
           pid: launcher.pid,
