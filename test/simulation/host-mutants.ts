@@ -53,8 +53,8 @@ const FAULTS: readonly Omit<Mutant, 'worlds'>[] = [
   {
     fault: 'stores the last good spec without syncing it',
     file: SOURCE,
-    find: "{ sync: 'file', disk }",
-    replace: '{ disk }',
+    find: "sync: 'file',",
+    replace: '',
   },
 ];
 

@@ -93,8 +93,8 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'keeps the failures of a slot that was removed and made again',
     file: ATTEMPTS,
-    find: 'classifyEdit(before, { uid, generation, spec })',
-    replace: "before?.generation === generation ? 'unchanged' : classifyEdit(before, { uid, generation, spec })",
+    find: 'classifyEdit(before, { uid, generation, spec, paused })',
+    replace: "before?.generation === generation ? 'unchanged' : classifyEdit(before, { uid, generation, spec, paused })",
   },
   {
     fault: 'forgets failures when a slot is scaled',
