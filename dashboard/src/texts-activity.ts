@@ -53,6 +53,7 @@ export const A = {
   busy: 'Busy',
   audio: 'Audio',
   images: 'Images',
+  energy: 'Energy',
   cost: 'Cost',
   sum: 'Total',
   guessed: '~ includes tokens that were estimated, because the server did not count them',

@@ -20,6 +20,8 @@ const NAME_CHARACTERS = 200;
 export interface SlotFacts {
   readonly model?: string | undefined;
   readonly price?: Price | undefined;
+  /** Energy that the request has used; most requests learn it after their end. */
+  readonly milliJoules?: number | undefined;
 }
 
 /** Rows that wait to be stored. */
@@ -37,7 +39,7 @@ export class PendingRows {
     return this.#rows.size;
   }
 
-  add(finished: FinishedRequest, hour: number, { model = '', price }: SlotFacts = {}): void {
+  add(finished: FinishedRequest, hour: number, { model = '', price, milliJoules = 0 }: SlotFacts = {}): void {
     const { slot: reached, caller = '', status, seconds, parkedSeconds = 0, tokens, media } = finished;
     const slot: string = reached ?? '';
     const row = this.#rowOf(hour, this.#known(caller, hour), { slot, model, currency: price?.currency ?? '' });
@@ -48,6 +50,7 @@ export class PendingRows {
     if (price !== undefined) row.nanos += costOf(finished, price);
     if (media?.audioSeconds !== undefined) row.audioMs += msOf(media.audioSeconds);
     row.images += media?.images ?? 0;
+    row.milliJoules += milliJoules;
     if (tokens === undefined) return;
     row.input += tokens.input;
     row.cached += tokens.cached ?? 0;

@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers/promises';
 import type { FinishedRequest } from '../gateway/exchange-deps.ts';
 import type { Log } from '../platform/log.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
+import type { SensorReading } from '../schema/status/hardware.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import { HOUR_MS, hourOf, sliceRange, sumUsage, type UsageSum } from './decide/usage-rows.ts';
+import { HOUR_MS, hourOf, sliceRange, sumUsage, type UsageRow, type UsageSum } from './decide/usage-rows.ts';
 import { PendingRows, type SlotFacts } from './pending-rows.ts';
 import type { StoreResult, UsageQuestion, UsageStore, UsageFault } from './usage-store.ts';
 
@@ -33,6 +34,8 @@ export interface UsageRecorder {
   /** On the hot path. */
   note(finished: FinishedRequest): void;
   query(question: UsageQuestion): Promise<UsageAnswer>;
+  /** What was found where energy is measured. Default: it is not. */
+  sources?(): readonly SensorReading[];
   /** Writes what is left. */
   close(): Promise<void>;
 }
@@ -47,7 +50,10 @@ export interface UsageRecorderDeps {
   readonly log: Pick<Log, 'warn'>;
 }
 
-export function createUsageRecorder({ database, wallNow, now, factsOf, log }: UsageRecorderDeps): UsageRecorder {
+/** `keep` adds rows that were counted elsewhere. */
+export function createUsageRecorder({ database, wallNow, now, factsOf, log }: UsageRecorderDeps): UsageRecorder & {
+  keep(rows: readonly UsageRow[]): void;
+} {
   const pending = new PendingRows();
   const warned = new Map<UsageFault | 'notice', number>();
   const mayPrune = createPruneTimes();
@@ -110,6 +116,10 @@ export function createUsageRecorder({ database, wallNow, now, factsOf, log }: Us
       const { slot } = finished;
       pending.add(finished, hourOf(wallNow()), slot === undefined ? undefined : factsOf(slot));
       if (timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+    },
+    keep(rows) {
+      pending.putBack(rows);
+      if (rows.length > 0 && timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
     },
     // Nothing is written between the two, so that each row is counted once.
     query: async (question) => await inTurn(async () => (await write(), await read(question))),

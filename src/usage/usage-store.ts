@@ -19,13 +19,14 @@ import {
   type UsageSum,
 } from './decide/usage-rows.ts';
 
-const VERSION = 2;
+const VERSION = 3;
 const TABLES = [
   ['hours', 'hour'],
   ['days', 'day'],
 ] as const;
-/** Version 1 had no prices, no sound and no images. */
 const FIRST_COLUMNS = 'caller, slot, model, requests, errors, input, cached, output, estimated, queueMs, busyMs';
+/** Version 1 had no prices, no sound and no images, and version 2 no energy. */
+const EARLIER_COLUMNS: Readonly<Record<number, string>> = { 1: FIRST_COLUMNS, 2: `${FIRST_COLUMNS}, currency, audioMs, images, nanos` };
 const HOURS_OF_DAY = 24;
 /** A sum beyond the end of integers would make every later write fail. */
 const MOST_SUM = 9e18;
@@ -230,7 +231,7 @@ function prepareSchema(database: DatabaseSync): number | undefined {
       if (found > 0) database.exec(`ALTER TABLE ${table} RENAME TO former_${table}`);
       createTable(database, table, time);
       if (found === 0) continue;
-      const columns = `${time}, ${FIRST_COLUMNS}`;
+      const columns = `${time}, ${EARLIER_COLUMNS[found] ?? FIRST_COLUMNS}`;
       database.exec(`INSERT INTO ${table} (${columns}) SELECT ${columns} FROM former_${table}; DROP TABLE former_${table}`);
     }
     database.exec(`PRAGMA user_version = ${VERSION}`);

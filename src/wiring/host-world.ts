@@ -9,6 +9,7 @@ import { messageOf } from '../platform/error-text.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import { createStatusRecords } from '../files/status-files.ts';
 import { createDeviceMemory, type ReadDeviceMemory } from '../host/hardware/device-memory.ts';
+import { createEnergyReader } from '../host/hardware/energy-reader.ts';
 import { createHardwareProbe, replayHardware, readRecording, type HardwareProbe } from '../host/hardware/hardware-probe.ts';
 import { ok, type Result } from '../schema/words/failure.ts';
 import type { Hardware } from '../schema/status/hardware.ts';
@@ -69,7 +70,7 @@ export async function createHostWorld(
     ...inputs,
     runtime,
     ...(programs === undefined ? {} : { programs }),
-    ...promptStoreOf(options),
+    ...optionalPartsOf(options),
     readAhead: createReadAhead({ providers: options.providers }),
     models,
     modelFiles: models,
@@ -93,6 +94,12 @@ function openHistory({ settings, log }: ServiceOptions) {
   const revisions = createRevisionFiles({ directory: path.join(SVC_STATE_DIR, 'revisions'), most, log, wallNow: Date.now });
   return { source: { accepted: revisions.follow }, world: { revisions, sinks: [revisions], stop: revisions.flush } };
 }
+
+/** Those that settings turn off. A recording of hardware is one of another machine, whose energy is not known. */
+const optionalPartsOf = (options: ServiceOptions): Pick<World, 'prompts' | 'readEnergy'> => ({
+  ...promptStoreOf(options),
+  ...(options.settings.SVC_HARDWARE_FILE === undefined ? { readEnergy: createEnergyReader({ env: options.env }) } : {}),
+});
 
 function promptStoreOf({ settings, providers, log }: ServiceOptions): { readonly prompts?: PromptStore } {
   const { SVC_STATE_DIR, SVC_PROMPT_CACHE_LIMIT: limitBytes } = settings;

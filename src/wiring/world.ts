@@ -27,6 +27,7 @@ import { createEngineDirectory } from '../files/engine-directory.ts';
 import { enginesOf, rememberEngines, type LiveRegistry } from './engines.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings/settings.ts';
+import type { ReadEnergy } from '../schema/status/hardware.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { RevisionStore } from '../schema/slot/revision-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
@@ -66,6 +67,8 @@ export interface World {
   readonly modelFiles: DirectoryModelStore;
   readonly clusterModels?: ClusterModelStore;
   readonly host: HostProbe;
+  /** Undefined where no sensors tell what requests use, as in a cluster. */
+  readonly readEnergy?: ReadEnergy;
   readonly prompts?: PromptStore;
   readonly readAhead?: ReadAhead;
   readonly tokens?: TokenSecret;

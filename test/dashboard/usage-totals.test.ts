@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { formatCost, totalOf } from '../../dashboard/src/decide/usage-totals.ts';
+import { formatCost, formatEnergy, totalOf } from '../../dashboard/src/decide/usage-totals.ts';
 
 describe('usage', () => {
   const row = {
@@ -11,12 +11,13 @@ describe('usage', () => {
     estimated_requests: 0,
     busy_seconds: 0.5,
     audio_seconds: null,
+    energy_wh: null,
   };
   const eur = (amount: number) => ({ currency: 'EUR', amount });
 
   test('is added up, but not over currencies', () => {
     const rows = [
-      { ...row, images: 2, cost: [eur(1)] },
+      { ...row, images: 2, energy_wh: 1.5, cost: [eur(1)] },
       { ...row, images: 1, cost: [eur(0.5), { currency: 'USD', amount: 2 }] },
       { ...row, images: null, errors: 1, cost: [] },
     ];
@@ -30,9 +31,18 @@ describe('usage', () => {
       busy_seconds: 1.5,
       audio_seconds: null,
       images: 3,
+      energy_wh: 1.5,
       cost: [eur(1.5), { currency: 'USD', amount: 2 }],
     });
     expect(totalOf([])).toMatchObject({ requests: 0, cost: [] });
+  });
+
+  test.each([
+    [1.234, '~1.23 Wh'],
+    [0.000_123, '~0.00012 Wh'],
+    [12_345.6, '~12.35 kWh'],
+  ])('the energy %j is shown as %j', (wh, text) => {
+    expect(formatEnergy(wh)).toBe(text);
   });
 
   test.each([

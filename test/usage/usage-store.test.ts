@@ -8,7 +8,19 @@ import { GROUPINGS, type Grouping, type UsageRow } from '../../src/usage/decide/
 import { UsageStore } from '../../src/usage/usage-store.ts';
 import { describeWithMounts, mountSmallDisk, type SmallDisk } from '../support/require/require-mounts.ts';
 
-const NOTHING = { errors: 0, input: 0, cached: 0, output: 0, estimated: 0, queueMs: 0, busyMs: 0, audioMs: 0, images: 0, nanos: 0 };
+const NOTHING = {
+  errors: 0,
+  input: 0,
+  cached: 0,
+  output: 0,
+  estimated: 0,
+  queueMs: 0,
+  busyMs: 0,
+  audioMs: 0,
+  images: 0,
+  nanos: 0,
+  milliJoules: 0,
+};
 const rowOf = (hour: number, more: Partial<UsageRow> = {}): UsageRow => ({
   hour,
   caller: 'token:1a2b3c4d',
@@ -127,57 +139,6 @@ describe('the store of usage', () => {
     expect(store.write([rowOf(2)])).toMatchObject({ ok: true });
     expect(await readdir(directory)).toContain('usage.sqlite');
     expect(requests()).toBe(1);
-  });
-});
-
-describe('a file of usage of the first version', () => {
-  const FIRST = 'caller, slot, model, requests, errors, input, cached, output, estimated, queueMs, busyMs';
-  /** As version 1 made it. */
-  function makeFirst(): void {
-    const database = new DatabaseSync(file);
-    database.exec('PRAGMA journal_mode = WAL; PRAGMA user_version = 1');
-    for (const [table, time] of [
-      ['hours', 'hour'],
-      ['days', 'day'],
-    ] as const) {
-      const columns = FIRST.split(', ').map((name, index) => `${name} ${index < 3 ? 'TEXT' : 'INTEGER'} NOT NULL`);
-      database.exec(
-        `CREATE TABLE ${table} (${time} INTEGER NOT NULL, ${columns.join(', ')}, PRIMARY KEY (${time}, caller, slot, model)) STRICT, WITHOUT ROWID`,
-      );
-    }
-    const values = "'token:1a2b3c4d', 'primary', 'fox', 3, 1, 30, 10, 6, 1, 500, 700";
-    database.exec(`INSERT INTO hours (hour, ${FIRST}) VALUES (24, ${values}), (25, ${values})`);
-    database.exec(
-      `INSERT INTO days (day, ${FIRST}) VALUES (1, ${values.replace('3, 1, 30, 10, 6, 1, 500, 700', '6, 2, 60, 20, 12, 2, 1000, 1400')})`,
-    );
-    database.close();
-  }
-
-  test('keeps its sums, and gets what was counted since', () => {
-    makeFirst();
-    const hour = { ...rowOf(24), requests: 3, errors: 1, input: 30, cached: 10, output: 6, estimated: 1, queueMs: 500, busyMs: 700 };
-    expect(read(['hour', 'token', 'slot', 'model'])).toEqual({ ok: true, value: [hour, { ...hour, hour: 25 }] });
-    store.write([rowOf(25, { currency: 'EUR', nanos: 9, images: 2, audioMs: 1500 })]);
-    expect(read(['day'], { from: 24, to: 48 })).toMatchObject({
-      value: [
-        { hour: 24, currency: '', requests: 6, input: 60, nanos: 0 },
-        { hour: 24, currency: 'EUR', requests: 1, nanos: 9, images: 2, audioMs: 1500 },
-      ],
-    });
-    store.close();
-    expect(read(['hour', 'token']).ok).toBe(true);
-  });
-
-  test('stays as it is while another program writes to it', () => {
-    makeFirst();
-    const other = new DatabaseSync(file);
-    other.exec('BEGIN IMMEDIATE');
-    expect(store.write([rowOf(1)])).toMatchObject({ ok: false, fault: 'locked' });
-    other.exec('ROLLBACK');
-    expect(other.prepare('SELECT TOTAL(requests) AS sum FROM hours').get()).toMatchObject({ sum: 6 });
-    other.close();
-    expect(store.write([rowOf(1)])).toMatchObject({ ok: true });
-    expect(requests()).toBe(7);
   });
 });
 

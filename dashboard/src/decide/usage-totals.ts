@@ -12,6 +12,7 @@ export type UsageTotals = Pick<
   | 'busy_seconds'
   | 'audio_seconds'
   | 'images'
+  | 'energy_wh'
   | 'cost'
 >;
 
@@ -34,6 +35,7 @@ export function totalOf(rows: readonly UsageTotals[]): UsageTotals {
     busy_seconds: sum((row) => row.busy_seconds),
     audio_seconds: known((row) => row.audio_seconds),
     images: known(({ images }) => images),
+    energy_wh: known((row) => row.energy_wh),
     cost: [...costs].map(([currency, same]) => ({ currency, amount: same.reduce((total, { amount }) => total + amount, 0) })),
   };
 }
@@ -47,6 +49,9 @@ function formatAmount(amount: number): string {
   const digits = amount > 0 && amount < 0.01 ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
   return amount.toLocaleString('en-GB', digits);
 }
+
+/** "~12.34 Wh": an estimate. */
+export const formatEnergy = (wh: number): string => `~${wh >= 1000 ? `${formatAmount(wh / 1000)} kWh` : `${formatAmount(wh)} Wh`}`;
 
 /** "1,234", with "~" if some of it was guessed. */
 export const formatCount = (count: number, isGuessed = false): string => `${isGuessed ? '~' : ''}${count.toLocaleString('en-GB')}`;

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatSeconds } from '../decide/format.ts';
-import { formatCost, formatCount, totalOf, type UsageTotals } from '../decide/usage-totals.ts';
+import { formatCost, formatCount, formatEnergy, totalOf, type UsageTotals } from '../decide/usage-totals.ts';
 import { SelectField } from '../parts/fields.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A, ACTIVITY_NAMES, USAGE_GROUPS, USAGE_RANGES } from '../texts-activity.ts';
@@ -78,6 +78,7 @@ function Report({ report: { usage, problem }, by }: { readonly report: UsageRepo
 const EXTRAS = [
   { title: A.audio, text: ({ audio_seconds: seconds }: UsageTotals) => (seconds === null ? '' : formatSeconds(seconds)) },
   { title: A.images, text: ({ images }: UsageTotals) => (images === null ? '' : formatCount(images)) },
+  { title: A.energy, text: ({ energy_wh: energy }: UsageTotals) => (energy === null ? '' : formatEnergy(energy)) },
   {
     title: A.cost,
     text: ({ cost, estimated_requests: guessed }: UsageTotals) => (guessed > 0 && cost.length > 0 ? '~' : '') + formatCost(cost),

@@ -19,7 +19,7 @@ export interface ManageDeps {
   readonly metrics: Pick<Metrics, 'text' | 'formatFor'>;
   readonly requests: Pick<RequestRecord, 'list'>;
   /** Undefined where usage is not recorded. */
-  readonly usage: Pick<UsageRecorder, 'query'> | undefined;
+  readonly usage: Pick<UsageRecorder, 'query' | 'sources'> | undefined;
   /** Undefined where agents cannot use the service (`SVC_MCP`). */
   readonly plans?: ChangePlans | undefined;
   /** Undefined in a cluster. */

@@ -26,7 +26,7 @@ const UsageQuery = z.strictObject({
 
 export interface UsageRouteDeps {
   /** Undefined where usage is not recorded. */
-  readonly usage: Pick<UsageRecorder, 'query'> | undefined;
+  readonly usage: Pick<UsageRecorder, 'query' | 'sources'> | undefined;
   readonly tokens: Pick<TokenManager, 'list'>;
   readonly wallNow: () => number;
 }
@@ -49,8 +49,9 @@ export function createUsageRoute({ usage, tokens, wallNow }: UsageRouteDeps): Do
           param: 'by',
         });
       const labels = new Map(tokens.list().map(({ id, label }) => [TOKEN + id, label]));
-      const body = { since: timeOf(from), until: timeOf(to), problem: problem ?? null, usage: viewSums(sums, by, labels) };
-      return { status: 200, body };
+      const sources = (usage?.sources?.() ?? []).map(({ source, problem: why }) => ({ source, problem: why ?? null }));
+      const body = { since: timeOf(from), until: timeOf(to), problem: problem ?? null, energy_sources: sources };
+      return { status: 200, body: { ...body, usage: viewSums(sums, by, labels) } };
     },
   });
 }
@@ -95,6 +96,8 @@ function costsOf(parts: readonly UsageSum[]) {
 }
 
 const MILLION = 1_000_000;
+/** Millijoules of a watt-hour. */
+const MJ_OF_WH = 3_600_000;
 
 function viewSum(sum: UsageSum, labels: ReadonlyMap<string, string>, cost: ReturnType<typeof costsOf>) {
   const { hour, caller = null, slot = null, model = null, requests, errors } = sum;
@@ -114,6 +117,7 @@ function viewSum(sum: UsageSum, labels: ReadonlyMap<string, string>, cost: Retur
     busy_seconds: sum.busyMs / 1000,
     audio_seconds: sum.audioMs === 0 ? null : sum.audioMs / 1000,
     images: sum.images === 0 ? null : sum.images,
+    energy_wh: sum.milliJoules === 0 ? null : Math.round((sum.milliJoules / MJ_OF_WH) * MILLION) / MILLION,
     cost,
   };
 }

@@ -70,7 +70,9 @@ export const ANSWERS = {
   timeline: z.object({ entries: z.array(api.TimelineEntry.omit({ seq: true, slot: true })) }),
   tokens: Tokens,
   undone: Undone,
-  usage: UsageReport.pick({ problem: true }).extend({ usage: z.array(UsedRow.partial({ audio_seconds: true, images: true, cost: true })) }),
+  usage: UsageReport.pick({ problem: true }).extend({
+    usage: z.array(UsedRow.partial({ audio_seconds: true, images: true, energy_wh: true, cost: true })),
+  }),
 };
 
 export type AnswerName = keyof typeof ANSWERS;

@@ -70,6 +70,11 @@ const EXTRAS: readonly Column<Row>[] = [
   { title: 'AUDIO', cell: ({ audio_seconds: seconds }) => (seconds === null || seconds === undefined ? '' : `${seconds.toFixed(1)}s`) },
   { title: 'IMAGES', cell: ({ images }) => String(images ?? '') },
   {
+    title: 'ENERGY',
+    wide: true,
+    cell: ({ energy_wh: energy }) => (energy === null || energy === undefined ? '' : `~${amountText(energy)}Wh`),
+  },
+  {
     title: 'COST',
     cell: (row) => {
       const amounts = row.cost ?? [];
@@ -101,6 +106,7 @@ const CSV_COLUMNS = [
   'busy_seconds',
   'audio_seconds',
   'images',
+  'energy_wh',
 ] as const satisfies readonly (keyof Row)[];
 
 /** https://www.rfc-editor.org/rfc/rfc4180. A column for each currency. */

@@ -45,7 +45,7 @@ interface Asked {
   endedAt: number | undefined;
 }
 
-export function createMachineTools({ env, now = () => performance.now(), run = runProcess(env) }: ToolOptions): AskTool {
+export function createMachineTools({ env, now = () => performance.now(), run = createToolRunner(env) }: ToolOptions): AskTool {
   const asked = new Map<string, Asked>();
 
   const firstAnswer = async (alternatives: readonly Command[]): Promise<Answer | undefined> => {
@@ -75,12 +75,13 @@ export function createMachineTools({ env, now = () => performance.now(), run = r
   };
 }
 
-function runProcess({ PATH = '', HOME }: ToolOptions['env']): RunTool {
+/** A command that takes longer than `killAfterMs` is killed, and counts as failed. */
+export function createToolRunner({ PATH = '', HOME }: ToolOptions['env'], killAfterMs = KILL_AFTER_MS): RunTool {
   // Never starts programs from directories of the user, and never a shell.
   const options = {
     cwd: '/',
     env: { PATH: `${PATH}:/usr/bin:/usr/sbin:${ALSO_IN}`, HOME, LC_ALL: 'C' },
-    timeout: KILL_AFTER_MS,
+    timeout: killAfterMs,
     killSignal: 'SIGKILL' as const,
     maxBuffer: MAX_OUTPUT_BYTES,
   };

@@ -1,4 +1,4 @@
-/** Hardware as models need it. `host/hardware/` reads it; the plan, `svcctl hardware` and the API use it. */
+/** Hardware as models need it, and its sensors. `host/hardware/` reads it; plans and the API use it. */
 import { z } from 'zod';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
 
@@ -150,3 +150,27 @@ export const HardwareRecordingSchema = z.strictObject({
 });
 
 export type HardwareRecording = z.infer<typeof HardwareRecordingSchema>;
+
+// ---- energy ----
+
+/** `host`: processors with their memory and integrated GPUs. `gpu`: GPUs with memory of their own. */
+export const ENERGY_DEVICES = ['host', 'gpu'] as const;
+export type EnergyDevice = (typeof ENERGY_DEVICES)[number];
+
+export interface SensorReading {
+  /** Unique: `RAPL package-0`, `amdgpu 0000:03:00.0`, `nvidia-smi 0000:01:00.0`. */
+  readonly source: string;
+  readonly device: EnergyDevice;
+  /** Monotonic milliseconds. */
+  readonly at: number;
+  /** A counter in microjoules, which begins at 0 again after `rangeUj`. Undefined: `powerUw` is known, or nothing. */
+  readonly energyUj?: number | undefined;
+  readonly rangeUj?: number | undefined;
+  /** Microwatts. */
+  readonly powerUw?: number | undefined;
+  /** Why it does not count; undefined: it does. */
+  readonly problem?: string | undefined;
+}
+
+/** Answers within some seconds, and never rejects. `nvidia`: whether `nvidia-smi` may be run. */
+export type ReadEnergy = (wanted: { readonly nvidia: boolean }) => Promise<readonly SensorReading[]>;

@@ -220,6 +220,14 @@ export const UsageReport = z.object({
   since: z.iso.datetime(),
   until: z.iso.datetime(),
   problem: z.string().nullable().describe('Why something is missing, or not stored. null: nothing is'),
+  energy_sources: z
+    .array(
+      z.object({
+        source: z.string().describe('`RAPL package-0`, `amdgpu 0000:03:00.0`, `nvidia-smi 0000:01:00.0`'),
+        problem: z.string().nullable().describe('Why its energy is not counted; null: it is'),
+      }),
+    )
+    .describe('Sensors of energy, as they were read last; empty before the first request, and where there are none'),
   usage: z
     .array(
       z.object({
@@ -241,6 +249,7 @@ export const UsageReport = z.object({
         busy_seconds: Amount.describe('How long servers worked on requests, added up'),
         audio_seconds: Amount.nullable().describe('Sound that was heard or spoken, where its length was known; null: none was'),
         images: Amount.nullable().describe('Images in answers; null: none'),
+        energy_wh: Amount.nullable().describe('Estimate in watt-hours, as far as sensors of this machine told it; null: nothing is known'),
         cost: z
           .array(z.object({ currency: z.string(), amount: Amount }))
           .describe('By the prices that slots had when requests ended, for each currency; empty where no slot has a price'),

@@ -18,10 +18,12 @@ export const COUNTS = [
   'audioMs',
   'images',
   'nanos',
+  'milliJoules',
 ] as const;
 /**
  * `estimated`: requests whose tokens were guessed. `errors`: a status from 400, also if the client has left. `nanos`:
  * the cost in billionths of the currency. `audioMs`, `images`: 0 if nothing is known.
+ * `milliJoules`: an estimate of the energy, 0 if nothing is known.
  */
 export type UsageCounts = Record<(typeof COUNTS)[number], number>;
 
@@ -61,6 +63,7 @@ export const noCounts = (): UsageCounts => ({
   audioMs: 0,
   images: 0,
   nanos: 0,
+  milliJoules: 0,
 });
 
 /**

@@ -1,8 +1,8 @@
 /** Usage that is kept in memory, counted by the real recorder. */
 import { sumUsage, type UsageRow } from '../../../src/usage/decide/usage-rows.ts';
-import { createUsageRecorder, type UsageRecorder } from '../../../src/usage/usage-recorder.ts';
+import { createUsageRecorder } from '../../../src/usage/usage-recorder.ts';
 
-export function createInMemoryUsage(wallNow: () => number): UsageRecorder {
+export function createInMemoryUsage(wallNow: () => number): ReturnType<typeof createUsageRecorder> {
   const rows: UsageRow[] = [];
   return createUsageRecorder({
     database: {

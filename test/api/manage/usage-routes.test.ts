@@ -70,7 +70,7 @@ test('svcctl usage prints a table, JSON and CSV, whatever is in names', async ()
   const csv = await run('-o', 'csv', '--since', '1h');
   const [head, ...lines] = csv.out.trimEnd().split('\r\n');
   expect(head).toBe(
-    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds,audio_seconds,images',
+    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds,audio_seconds,images,energy_wh',
   );
   expect(lines.map((line) => line.replace(/,,,,.*/, ''))).toEqual([
     `,"'=HYPERLINK(""http://evil.test"")"`,
@@ -133,9 +133,9 @@ describe('with prices', () => {
       ].join('\n'),
     );
     expect((await print('-o', 'csv')).out.split('\r\n').map((line) => line.replace(/.*0,0(?:\.\d+)?,/, '…'))).toEqual([
-      expect.stringMatching(/,audio_seconds,images,cost_EUR,cost_USD$/),
-      '…,,1.234568,0.000005',
-      '…1.5,3,,',
+      expect.stringMatching(/,audio_seconds,images,energy_wh,cost_EUR,cost_USD$/),
+      '…,,,1.234568,0.000005',
+      '…1.5,3,,,',
       '',
     ]);
   });
