@@ -109,7 +109,7 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
 
     test('the head of a model proposes tokens, which change no answer, and admission counts its memory', async () => {
       await writeFile(path.join(service.modelsDir, 'predicting-fox.gguf'), encodePredictingFox());
-      /** Of admission, also where it takes what it has measured instead. */
+      /** What admission expects the model to need before anything is measured, as `explain` says it. */
       const estimateMib = async (...keys: readonly string[]): Promise<number> => {
         await serveText(slotOf(...keys).replace('demo-fox', 'predicting-fox.gguf'));
         const text = await explain();

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { noCounts, type Grouping, type UsageRow } from '../../src/usage/decide/usage-rows.ts';
+import type { Grouping } from '../../src/usage/decide/usage-rows.ts';
 import { UsageStore } from '../../src/usage/usage-store.ts';
+import { rowOf } from './row-of.ts';
 
 const FIRST = ['requests', 'errors', 'input', 'cached', 'output', 'estimated', 'queueMs', 'busyMs'];
 const NAMES = "'token:1a2b3c4d', 'primary', 'fox'";
@@ -34,16 +35,6 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-const rowOf = (hour: number, more: Partial<UsageRow>): UsageRow => ({
-  hour,
-  caller: 'token:1a2b3c4d',
-  slot: 'primary',
-  model: 'fox',
-  currency: '',
-  ...noCounts(),
-  requests: 1,
-  ...more,
-});
 const read = (by: readonly Grouping[]) => store.read({ from: 0, to: 1_000_000, most: 100, by });
 
 /** Two hours of a day, as that version stored them. */

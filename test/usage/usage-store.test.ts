@@ -4,33 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { GROUPINGS, type Grouping, type UsageRow } from '../../src/usage/decide/usage-rows.ts';
+import { GROUPINGS, type Grouping } from '../../src/usage/decide/usage-rows.ts';
 import { UsageStore } from '../../src/usage/usage-store.ts';
+import { rowOf } from './row-of.ts';
 import { describeWithMounts, mountSmallDisk, type SmallDisk } from '../support/require/require-mounts.ts';
 
-const NOTHING = {
-  errors: 0,
-  input: 0,
-  cached: 0,
-  output: 0,
-  estimated: 0,
-  queueMs: 0,
-  busyMs: 0,
-  audioMs: 0,
-  images: 0,
-  nanos: 0,
-  milliJoules: 0,
-};
-const rowOf = (hour: number, more: Partial<UsageRow> = {}): UsageRow => ({
-  hour,
-  caller: 'token:1a2b3c4d',
-  slot: 'primary',
-  model: 'fox',
-  currency: '',
-  requests: 1,
-  ...NOTHING,
-  ...more,
-});
 const ALL = { from: 0, to: 1_000_000, most: 100 };
 
 let directory: string;

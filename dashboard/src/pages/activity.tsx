@@ -5,6 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatSeconds, formatTime } from '../decide/format.ts';
 import { hashOf, type ActivityPart } from '../decide/route.ts';
 import { matchesEntry } from '../decide/slot-facts.ts';
+import { DataTable } from '../parts/data-table.tsx';
 import { SearchField, SelectField } from '../parts/fields.tsx';
 import { EntryList } from '../parts/entry-list.tsx';
 import { LogsTab } from '../slots/logs-tab.tsx';
@@ -67,24 +68,14 @@ function Requests(): JSX.Element {
   return (
     <section class="panel">
       <p class="why">{A.requestsWhy}</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label={ACTIVITY_NAMES.requests}>
-        <table>
-          <thead>
-            <tr>
-              {[A.time, A.caller, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending, A.cause].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {requests.map((request) => (
-              <RequestRow key={request.number} request={request} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label={ACTIVITY_NAMES.requests}
+        titles={[A.time, A.caller, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending, A.cause]}
+      >
+        {requests.map((request) => (
+          <RequestRow key={request.number} request={request} />
+        ))}
+      </DataTable>
     </section>
   );
 }
@@ -122,28 +113,15 @@ function ChangeList(): JSX.Element {
   return (
     <section class="panel">
       <p class="why">{A.changesWhy}</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label={ACTIVITY_NAMES.changes}>
-        <table>
-          <thead>
-            <tr>
-              {[A.time, A.who, A.did].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {changes.map(({ at, who, message, request_id: id }) => (
-              <tr key={`${at} ${id} ${message}`}>
-                <td>{formatTime(at, now.peek())}</td>
-                <td>{who}</td>
-                <td>{message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable label={ACTIVITY_NAMES.changes} titles={[A.time, A.who, A.did]}>
+        {changes.map(({ at, who, message, request_id: id }) => (
+          <tr key={`${at} ${id} ${message}`}>
+            <td>{formatTime(at, now.peek())}</td>
+            <td>{who}</td>
+            <td>{message}</td>
+          </tr>
+        ))}
+      </DataTable>
     </section>
   );
 }

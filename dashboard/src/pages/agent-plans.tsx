@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
+import { DataTable } from '../parts/data-table.tsx';
 import { messageOf } from '../io/client.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { A } from '../texts-activity.ts';
@@ -43,30 +44,17 @@ function PlanCard({ plan, onReviewed }: { readonly plan: AgentPlan; readonly onR
         <code>{plan.id}</code> {A.agentPlan(plan.by, plan.caller)}: {plan.waits ? A.waits : A.mayApply}{' '}
         {A.until(formatTime(plan.expires_at, now.peek()))}
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label={plan.id}>
-        <table>
-          <thead>
-            <tr>
-              {[A.slot, A.key, A.before, A.after].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map(({ name, key, before, after }) => (
-              <tr key={`${name} ${key}`}>
-                <td>{name}</td>
-                <td>{key}</td>
-                {[before, after].map((value, index) => (
-                  <td key={index}>{value === undefined ? A.notSet : <code>{visible(JSON.stringify(value))}</code>}</td>
-                ))}
-              </tr>
+      <DataTable label={plan.id} titles={[A.slot, A.key, A.before, A.after]}>
+        {keys.map(({ name, key, before, after }) => (
+          <tr key={`${name} ${key}`}>
+            <td>{name}</td>
+            <td>{key}</td>
+            {[before, after].map((value, index) => (
+              <td key={index}>{value === undefined ? A.notSet : <code>{visible(JSON.stringify(value))}</code>}</td>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        ))}
+      </DataTable>
       <pre>{visible(plan.text)}</pre>
       {failure !== '' && <p role="alert">{failure}</p>}
       <footer>

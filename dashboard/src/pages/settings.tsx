@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
+import { DataTable } from '../parts/data-table.tsx';
 import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
@@ -93,42 +94,27 @@ function TokenTable({ tokens, onRevoke }: TokenTableProps): JSX.Element {
   const { now } = useApp();
   if (tokens.length === 0) return <p>{T.noTokens}</p>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={T.tokens}>
-      <table>
-        <thead>
-          <tr>
-            <th>{T.label}</th>
-            <th>{T.scope}</th>
-            <th>{T.created}</th>
-            <th>{T.expires}</th>
-            <th>{T.limits}</th>
-            <th>{T.lastUsed}</th>
-            <th>{T.actions}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {tokens.map((token) => (
-            <tr key={token.id}>
-              <td>
-                {token.label} <small>{token.id}</small>
-              </td>
-              <td>
-                <span class="tag">{token.scope}</span>
-              </td>
-              <td>{formatTime(token.created_at, now.peek())}</td>
-              <td>{token.expires_at === null ? T.never : formatTime(token.expires_at, now.peek())}</td>
-              <td>{describeLimits(token.limits)}</td>
-              <td>{token.last_used_at === null ? T.never : formatTime(token.last_used_at, now.peek())}</td>
-              <td>
-                <button type="button" aria-label={`${T.revoke} ${token.label}`} onClick={() => onRevoke(token)}>
-                  {T.revoke}
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <DataTable label={T.tokens} titles={[T.label, T.scope, T.created, T.expires, T.limits, T.lastUsed, T.actions]}>
+      {tokens.map((token) => (
+        <tr key={token.id}>
+          <td>
+            {token.label} <small>{token.id}</small>
+          </td>
+          <td>
+            <span class="tag">{token.scope}</span>
+          </td>
+          <td>{formatTime(token.created_at, now.peek())}</td>
+          <td>{token.expires_at === null ? T.never : formatTime(token.expires_at, now.peek())}</td>
+          <td>{describeLimits(token.limits)}</td>
+          <td>{token.last_used_at === null ? T.never : formatTime(token.last_used_at, now.peek())}</td>
+          <td>
+            <button type="button" aria-label={`${T.revoke} ${token.label}`} onClick={() => onRevoke(token)}>
+              {T.revoke}
+            </button>
+          </td>
+        </tr>
+      ))}
+    </DataTable>
   );
 }
 

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatSeconds } from '../decide/format.ts';
 import { formatCost, formatCount, formatEnergy, totalOf, type UsageTotals } from '../decide/usage-totals.ts';
+import { DataTable } from '../parts/data-table.tsx';
 import { SelectField } from '../parts/fields.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { A, ACTIVITY_NAMES, USAGE_GROUPS, USAGE_RANGES } from '../texts-activity.ts';
@@ -46,27 +47,11 @@ function Report({ report: { usage, problem }, by }: { readonly report: UsageRepo
       {problem !== null && <p class="note">{problem}</p>}
       {rows.length === 0 && problem === null && <p>{A.noUsage}</p>}
       {rows.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label={ACTIVITY_NAMES.usage}>
-          <table class="numbers">
-            <thead>
-              <tr>
-                {names.map((name) => (
-                  <th key={name} scope="col">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(0, MOST_SHOWN).map((row) => (
-                <Line key={nameOf(row)} name={row.label ?? nameOf(row)} sum={row} extras={extras} />
-              ))}
-            </tbody>
-            <tfoot>
-              <Line name={A.sum} sum={totalOf(rows)} extras={extras} />
-            </tfoot>
-          </table>
-        </div>
+        <DataTable label={ACTIVITY_NAMES.usage} titles={names} numbers foot={<Line name={A.sum} sum={totalOf(rows)} extras={extras} />}>
+          {rows.slice(0, MOST_SHOWN).map((row) => (
+            <Line key={nameOf(row)} name={row.label ?? nameOf(row)} sum={row} extras={extras} />
+          ))}
+        </DataTable>
       )}
       {rows.length > MOST_SHOWN && <p>{A.usageShown(MOST_SHOWN, rows.length)}</p>}
       {rows.some((row) => row.estimated_requests > 0) && <p class="why">{A.guessed}</p>}

@@ -12,7 +12,7 @@ const REQUESTS = Number(process.env['SVC_TEST_REQUESTS'] ?? 3000);
 const SEED = Number(process.env['SVC_TEST_SEED'] ?? Date.now() % 1_000_000);
 /** Connections to each of the services. */
 const AT_ONCE = 32;
-/** Of the requests, those that are sent once more with traces. */
+/** Services with traces get the number of requests, divided by this. */
 const TRACED_SHARE = 5;
 /** Turns are sent one after the other. */
 const TURN_SHARE = 10;
