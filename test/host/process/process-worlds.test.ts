@@ -6,8 +6,8 @@ import { expect, test } from '@jest/globals';
 import { simulateProcesses } from './simulate-processes.ts';
 
 const SEED = process.env['SVC_SEED'];
-/** Worlds that broke a rule once. 1789470961: a server died while its record was lost, and its children stayed. */
-const CORPUS = [1_789_470_961];
+/** Worlds that broke a rule once. 1789470961: a server died while its record was lost, and its children stayed. 1338690825: two records had one pid. */
+const CORPUS = [1_789_470_961, 1_338_690_825];
 const WORLDS = Number(process.env['SVC_SEEDS'] ?? 60);
 
 test(

@@ -47,16 +47,16 @@ async function runWorld(random: Random, stateDir: string): Promise<string | unde
   const never = new AbortController().signal;
   const check = (workloads: readonly ObservedWorkload[]): void => {
     for (const server of machine.servers()) {
-      const seen = workloads.find(({ id }) => id.split(':')[1] === String(server.pid));
+      const seen = workloads.find(isOf(server));
       if (seen === undefined) machine.broke(`the server of "${server.slot}" (${server.pid}) is not observed`);
       else if (seen.phase === 'exited')
         machine.broke(`the server of "${server.slot}" (${server.pid}) is declared gone: ${seen.exit?.message}`);
     }
   };
   const checkReal = (workloads: readonly ObservedWorkload[]): void => {
-    const real = machine.servers().map(({ pid }) => String(pid));
-    for (const { id, phase } of workloads)
-      if (phase === 'running' && !real.includes(id.split(':')[1] ?? '')) machine.broke(`"${id}" is taken for a server`);
+    const isReal = (workload: ObservedWorkload): boolean => machine.servers().some((server) => isOf(server)(workload));
+    for (const workload of workloads)
+      if (workload.phase === 'running' && !isReal(workload)) machine.broke(`"${workload.id}" is taken for a server`);
   };
   const observe = async (): Promise<readonly ObservedWorkload[] | undefined> => {
     const facts = await runtime.observe([], never);
@@ -89,7 +89,7 @@ async function runWorld(random: Random, stateDir: string): Promise<string | unde
     if (deed === 3 && server !== undefined) machine.fork(server.pid);
     if (deed === 4) machine.loseRecord();
     if (deed === 5 && server !== undefined) {
-      const found = (await observe())?.find(({ id }) => id.split(':')[1] === String(server.pid));
+      const found = (await observe())?.find(isOf(server));
       if (random.chance(0.3)) machine.loseRecord();
       const stopped = found && (await runtime.stop(found.id, { graceMs: 0 }, never));
       if (stopped?.ok === true && machine.servers().includes(server)) machine.broke(`"${found?.id}" was stopped and runs`);
@@ -271,6 +271,12 @@ function createMachine(random: Random, stateDir: string) {
     },
   };
 }
+
+/** Numbers of processes are used again; with its start, one means one process. */
+const isOf =
+  ({ pid, start }: FakeProcess) =>
+  ({ id }: ObservedWorkload): boolean =>
+    id.endsWith(`:${pid}:${start}`);
 
 const portOf = (slot: string): number => 20_000 + SLOTS.findIndex((each) => each === slot);
 
