@@ -19,7 +19,7 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
-import { abandonedAt, whyAsleep } from './rules/wanted.ts';
+import { abandonedAt, loadsFor, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
 import { findNextStart } from './steps/plan-read-ahead.ts';
@@ -68,6 +68,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
+  const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
@@ -85,7 +86,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...probes.actions,
     ...sleep.actions,
     ...notes,
-  ];
+  ].map((action) => attribute(action, causes, unwanted));
   return {
     decision: {
       ...describe(view, roles),
@@ -102,6 +103,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
       memory: verdict,
       memoryBytes: isMemoryUnknown(view.template) ? undefined : (verdict?.bytes ?? (view.template && totalBytes(memory.needed))),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
+      ...causes,
       waitsFor: pulls.waitsFor,
       progress: pulls.progress,
       ...(view.attempts?.prompts === undefined ? {} : { prompts: view.attempts.prompts }),
@@ -113,6 +115,27 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
     atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+type Causes = Pick<Decision, 'loadsFor' | 'gaveWayTo'>;
+
+/** Whose request loads the slot, or has taken its memory. */
+function causesOf(
+  view: SlotView,
+  { notWanted, unwanted, serving }: Pick<SlotQuestion, 'notWanted'> & Pick<Roles, 'serving'> & { readonly unwanted: Finding | undefined },
+  verdict: MemoryVerdict | undefined,
+): Causes {
+  const caller = notWanted === undefined && serving === undefined ? loadsFor(view) : undefined;
+  const isDisplaced = unwanted?.reason === 'GaveWay' || unwanted?.reason === 'InsufficientMemory';
+  const gaveWayTo = verdict?.givesWayTo ?? (isDisplaced ? view.lastGaveWayTo : undefined);
+  return { ...(caller === undefined ? {} : { loadsFor: caller }), ...(gaveWayTo === undefined ? {} : { gaveWayTo }) };
+}
+
+function attribute(action: Action, { loadsFor: caller, gaveWayTo }: Causes, unwanted: Finding | undefined): Action {
+  const isLoad = action.name === 'wake' || (action.name === 'apply' && action.args.updatesInPlace === undefined);
+  const isEviction = action.name === 'stop' && action.because === unwanted;
+  const causedBy = isLoad ? caller : isEviction ? gaveWayTo?.caller : undefined;
+  return causedBy === undefined ? action : { ...action, causedBy };
 }
 
 /**

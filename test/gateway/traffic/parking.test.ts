@@ -239,6 +239,33 @@ describe('createParking()', () => {
     expect(made.parking.demand().size).toBe(0);
   });
 
+  test('names the caller of the request that waits for longest, and whose request has gone elsewhere', () => {
+    const made = world();
+    const enter = (caller: string) =>
+      made.parking.enter(PRIMARY, waiter(caller, made.log), {
+        deadline: performance.now() + 60_000,
+        again: false,
+        claim: { caller, weight: 1, priority: 'normal', work: 1 },
+      });
+    const caller = () => made.parking.demand().get(PRIMARY)?.caller;
+    made.parking.noteDemand(PRIMARY, 7);
+    const first = enter('token:1');
+    enter('token:2');
+    expect(caller()).toBe('token:1');
+    if (first.kind === 'parked') first.leave();
+    expect(caller()).toBe('token:2');
+    publish(made.board, { name: 'primary', admission: DISABLED });
+    publish(made.board, { name: 'primary', admission: PARK });
+    expect(caller()).toBeUndefined();
+    made.parking.ask(PRIMARY, 'token:3');
+    expect(caller()).toBe('token:3');
+    publish(made.board, { name: 'primary', admission: DISABLED });
+    publish(made.board, { name: 'primary', admission: PARK });
+    // By hand.
+    made.parking.ask(PRIMARY);
+    expect([caller(), made.parking.waiting(PRIMARY)]).toEqual([undefined, 1]);
+  });
+
   test('tells each request how many will probably be served before it, and how long that will take', () => {
     let [time, isFull] = [0, true];
     const board = createBoard();
