@@ -108,7 +108,9 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
     report(now: number): Report | undefined {
       if (!changed && pending.length === 0) return undefined;
       const since = { entries: pending, moves, caused };
-      [pending, moves, caused] = [[], [], []];
+      pending = [];
+      caused = [];
+      moves = [];
       changed = false;
       return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, ...since };
     },
