@@ -75,8 +75,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
   const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
-  const mayWait = verdict?.mayWait === true;
-  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
+  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait: verdict?.mayWait === true });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
     ...stops.actions,
@@ -89,7 +88,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   ].map((action) => attribute(action, causes, unwanted));
   return {
     decision: {
-      ...describe(view, roles),
+      ...describe(view, roles, causes),
       state: deriveState({ ...stateFactsOf(view, roles), applying, pulling: pulls.pulling }),
       wanted,
       ...(warm === undefined ? {} : { ahead: { lastActiveAt: view.lastActiveAt } }),
@@ -103,7 +102,6 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
       memory: verdict,
       memoryBytes: isMemoryUnknown(view.template) ? undefined : (verdict?.bytes ?? (view.template && totalBytes(memory.needed))),
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
-      ...causes,
       waitsFor: pulls.waitsFor,
       progress: pulls.progress,
       ...(view.attempts?.prompts === undefined ? {} : { prompts: view.attempts.prompts }),
@@ -172,7 +170,7 @@ function restOf(view: SlotView, memory: SlotMemory, allocation: Allocation) {
   return { asleep: whyAsleep(view) !== undefined, fitsAwake: fitsHeld(toWake, allocation), toWake };
 }
 
-function describe(view: SlotView, roles: Roles) {
+function describe(view: SlotView, roles: Roles, causes: Causes) {
   const { slot, spec, template, lastCapabilities, workloads } = view;
   return {
     name: slot.name,
@@ -192,6 +190,7 @@ function describe(view: SlotView, roles: Roles) {
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
     waitingReason: (roles.starting ?? roles.serving ?? roles.unprobed)?.fact.waitingReason,
     replicas: findSubject(view, roles)?.fact.replicas,
+    ...causes,
   };
 }
 
