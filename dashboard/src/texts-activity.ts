@@ -54,6 +54,8 @@ export const A = {
   audio: 'Audio',
   images: 'Images',
   energy: 'Energy',
+  loads: 'Loads',
+  evictions: 'Evictions',
   cost: 'Cost',
   sum: 'Total',
   guessed: '~ includes tokens that were estimated, because the server did not count them',

@@ -199,7 +199,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#answer.kept = undefined;
     const { parking } = this.#deps.traffic;
     // The slot goes on loading, although nobody waits for it any more.
-    if (cause.kind === 'loading' && parking.waiting(from) === 0) parking.ask(from);
+    if (cause.kind === 'loading' && parking.waiting(from) === 0) parking.ask(from, this.#request.caller?.key);
     this.#enter(next);
     return true;
   }

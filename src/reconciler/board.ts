@@ -45,6 +45,14 @@ export interface RoutedSlot {
   readonly status?: Pick<SlotStatus, 'state' | 'progress'>;
 }
 
+/** What a reader of an explanation may see, if not everything. */
+export interface Reader {
+  /** The last log lines of a failure. */
+  readonly readsLogs: boolean;
+  /** What callers are called; undefined for one that is not to be named. */
+  readonly nameOf: (caller: string) => string | undefined;
+}
+
 export interface BoardSlot extends RoutedSlot {
   readonly status: SlotStatus;
   readonly generation: number;
@@ -56,9 +64,9 @@ export interface BoardSlot extends RoutedSlot {
   readonly memory?: MemoryVerdict;
   /**
    * Explanation of the slot's state, line by line. `now`: monotonic milliseconds, to which times are relative.
-   * `withLog`: with the last log lines of a failure. Default: true.
+   * Default: for a reader who may see everything.
    */
-  explain(now: number, withLog?: boolean): string;
+  explain(now: number, reader?: Reader): string;
 }
 
 export interface RoutedView {

@@ -2,14 +2,15 @@
 import type { Endpoint, ModelFacts, PinReference, ProgramOptions } from '../providers/provider.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
+import type { Progress } from './start-ports.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
 import type { Backend, Capability, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Remote } from '../schema/slot/remote-document.ts';
 import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
-import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
+import type { Caused, SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-export type { NextModel, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
+export type { NextModel, Progress, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
 
 /** Requests a pass, `withinMs` from now (default: now). Carries no data: the outcome must not depend on it. */
 export type Wake = (withinMs?: number) => void;
@@ -205,14 +206,6 @@ export interface RuntimeFacts {
 export type Work = { readonly cpuMs: number; readonly deviceMs: number | undefined };
 export type LogLine = { readonly stream: 'stdout' | 'stderr'; readonly text: string };
 
-export interface Progress {
-  readonly what: string;
-  readonly doneBytes: number;
-  readonly totalBytes?: number;
-  /** Over the last seconds; undefined if that is not known. */
-  readonly bytesPerSecond?: number;
-}
-
 /**
  * Where workloads run. Methods may be called twice, and again after a crash. None throws for an expected failure.
  * - `apply` creates and starts a workload, or the one of this name and revision that exists, and returns its id.
@@ -267,6 +260,8 @@ export interface Demand {
   readonly waiting: number;
   /** Since when the oldest of them waits, in milliseconds of the clock's `now()`; undefined if unknown. */
   readonly waitingSince?: number | undefined;
+  /** Key of the caller of that request; undefined if a user asked for the load, or if it is unknown. */
+  readonly caller?: string | undefined;
   /** When a request last asked for the slot or gave up waiting, in milliseconds of the clock's `now()`. */
   readonly lastAskedAt: number;
 }
@@ -292,6 +287,8 @@ export interface Report {
   readonly entries: readonly TimelineEntry[];
   /** Every change of state since the last report, also between `ready`, `serving` and `idle`. Default: none. */
   readonly moves?: readonly StateMove[];
+  /** New since the last report. Default: nothing. */
+  readonly caused?: readonly Caused[];
 }
 
 export interface StatusSink {

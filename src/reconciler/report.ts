@@ -6,7 +6,7 @@
 import { PIECES_PER_PART, type Parts } from '../platform/decide/parse-json.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { isSameExcept, isSameValue, reuse } from '../schema/words/same-value.ts';
-import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
+import type { Caused, SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 import { EMPTY_BOARD, type BoardSlot, type BoardView } from './board.ts';
 import { changesWorld, type Action } from './decide/facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, PublishedSlot } from './decide/facts/facts.ts';
@@ -76,6 +76,7 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
   let view = EMPTY_BOARD;
   let pending: TimelineEntry[] = [];
   let moves: StateMove[] = [];
+  let caused: Caused[] = [];
   let changed = false;
   const add = (slot: SlotName, now: number, entry: NewEntry): void => {
     seq += 1;
@@ -106,8 +107,9 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
     /** Statuses as of the last plan, and the entries since the last call; undefined when nothing changed. */
     report(now: number): Report | undefined {
       if (!changed && pending.length === 0) return undefined;
-      const since = { entries: pending, moves };
+      const since = { entries: pending, moves, caused };
       pending = [];
+      caused = [];
       moves = [];
       changed = false;
       return { at: now, statuses: [...publications.values()].map(({ status }) => status), refused: view.refused, ...since };
@@ -124,8 +126,10 @@ export function createReporter(lastSeq: number, earlier: ReadonlyMap<SlotName, E
       }
     },
     ended(action: Action, outcome: Outcome, now: number): void {
-      const { slot, because } = action;
+      const { slot, because, causedBy } = action;
       if (!changesWorld(action) || outcome.kind === 'none') return;
+      if (outcome.kind === 'done' && causedBy !== undefined)
+        caused.push({ slot, caller: causedBy, what: action.name === 'stop' ? 'evictions' : 'loads' });
       if (outcome.kind === 'done') add(slot, now, { kind: 'action', message: doneText(action), cause: because.reason });
       else add(slot, now, { kind: 'failure', message: outcome.failure.message, cause: outcome.failure.reason });
     },

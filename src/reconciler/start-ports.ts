@@ -2,6 +2,14 @@
 import type { Endpoint, Sized } from '../providers/provider.ts';
 import type { Revision, SlotName } from '../schema/words/names.ts';
 
+export interface Progress {
+  readonly what: string;
+  readonly doneBytes: number;
+  readonly totalBytes?: number;
+  /** Over the last seconds; undefined if that is not known. */
+  readonly bytesPerSecond?: number;
+}
+
 /** A server whose prompts outlive it. */
 export interface PromptServer {
   readonly slot: SlotName;

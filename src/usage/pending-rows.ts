@@ -1,6 +1,7 @@
 /** Counts finished requests in rows that wait to be stored, of bounded number. */
 import type { FinishedRequest } from '../gateway/exchange-deps.ts';
 import type { Price } from '../schema/slot/scaling.ts';
+import type { Caused } from '../schema/status/slot-status.ts';
 import { costOf, COUNTS, noCounts, OTHERS, type UsageRow } from './decide/usage-rows.ts';
 
 const LEAST_ERROR = 400;
@@ -56,6 +57,10 @@ export class PendingRows {
     row.cached += tokens.cached ?? 0;
     row.output += tokens.output;
     if (tokens.isEstimated === true) row.estimated += 1;
+  }
+
+  addCaused({ slot, caller, what }: Caused, hour: number, { model = '', price }: SlotFacts = {}): void {
+    this.#rowOf(hour, this.#known(caller, hour), { slot, model, currency: price?.currency ?? '' })[what] += 1;
   }
 
   take(): readonly UsageRow[] {

@@ -27,6 +27,8 @@ export const SOURCES: readonly Source[] = [
   { metric: 'svc_usage_seconds_total', kinds: { queue: ['queueMs', MS], busy: ['busyMs', MS], audio: ['audioMs', MS] } },
   { metric: 'svc_usage_images_total', kinds: { '': ['images', 1] } },
   { metric: 'svc_usage_cost_total', kinds: { '': ['nanos', NANOS] } },
+  { metric: 'svc_usage_loads_total', kinds: { '': ['loads', 1] } },
+  { metric: 'svc_usage_evictions_total', kinds: { '': ['evictions', 1] } },
 ];
 /** For all metrics together. `svcctl` waits for 30 s. */
 const TIMEOUT_MS = 20_000;
@@ -59,6 +61,7 @@ export function createPrometheusUsage(url: string, namespace: string | undefined
       }
     },
     note: () => undefined,
+    write: () => undefined,
     close: async () => undefined,
   };
 }

@@ -4,6 +4,7 @@ import type { FinishedRequest } from '../gateway/exchange-deps.ts';
 import type { Log } from '../platform/log.ts';
 import { createKeyedLock } from '../platform/semaphore.ts';
 import type { SensorReading } from '../schema/status/hardware.ts';
+import type { Caused } from '../schema/status/slot-status.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { HOUR_MS, hourOf, sliceRange, sumUsage, type UsageRow, type UsageSum } from './decide/usage-rows.ts';
 import { PendingRows, type SlotFacts } from './pending-rows.ts';
@@ -33,6 +34,8 @@ export interface UsageAnswer {
 export interface UsageRecorder {
   /** On the hot path. */
   note(finished: FinishedRequest): void;
+  /** Takes what the reconciler reports. */
+  write(report: { readonly caused?: readonly Caused[] }): void;
   query(question: UsageQuestion): Promise<UsageAnswer>;
   /** What was found where energy is measured. Default: it is not. */
   sources?(): readonly SensorReading[];
@@ -78,6 +81,10 @@ export function createUsageRecorder({ database, wallNow, now, factsOf, log }: Us
     timer.unref();
   }
 
+  function planWrite(): void {
+    if (timer === undefined && pending.size > 0) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+  }
+
   async function write(): Promise<void> {
     const rows = pending.take();
     if (rows.length > 0) {
@@ -89,7 +96,7 @@ export function createUsageRecorder({ database, wallNow, now, factsOf, log }: Us
       const day = Math.floor((hourOf(wallNow()) - KEPT_HOURS) / DAY_HOURS);
       judge(await database.prune(day * DAY_HOURS));
     }
-    if (pending.size > 0) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+    planWrite();
   }
 
   async function read({ from, to, by, most }: UsageQuestion): Promise<UsageAnswer> {
@@ -115,11 +122,15 @@ export function createUsageRecorder({ database, wallNow, now, factsOf, log }: Us
     note(finished) {
       const { slot } = finished;
       pending.add(finished, hourOf(wallNow()), slot === undefined ? undefined : factsOf(slot));
-      if (timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+      planWrite();
     },
     keep(rows) {
       pending.putBack(rows);
-      if (rows.length > 0 && timer === undefined) plan(problem === undefined ? WRITE_MS : RETRY_MS);
+      planWrite();
+    },
+    write({ caused = [] }) {
+      for (const each of caused) pending.addCaused(each, hourOf(wallNow()), factsOf(each.slot));
+      planWrite();
     },
     // Nothing is written between the two, so that each row is counted once.
     query: async (question) => await inTurn(async () => (await write(), await read(question))),

@@ -19,14 +19,15 @@ import {
   type UsageSum,
 } from './decide/usage-rows.ts';
 
-const VERSION = 3;
+const VERSION = 4;
 const TABLES = [
   ['hours', 'hour'],
   ['days', 'day'],
 ] as const;
 const FIRST_COLUMNS = 'caller, slot, model, requests, errors, input, cached, output, estimated, queueMs, busyMs';
-/** Version 1 had no prices, no sound and no images, and version 2 no energy. */
-const EARLIER_COLUMNS: Readonly<Record<number, string>> = { 1: FIRST_COLUMNS, 2: `${FIRST_COLUMNS}, currency, audioMs, images, nanos` };
+const SECOND_COLUMNS = `${FIRST_COLUMNS}, currency, audioMs, images, nanos`;
+/** Version 1 had no prices, no sound and no images, version 2 no energy, and version 3 no loads. */
+const EARLIER_COLUMNS: Readonly<Record<number, string>> = { 1: FIRST_COLUMNS, 2: SECOND_COLUMNS, 3: `${SECOND_COLUMNS}, milliJoules` };
 const HOURS_OF_DAY = 24;
 /** A sum beyond the end of integers would make every later write fail. */
 const MOST_SUM = 9e18;

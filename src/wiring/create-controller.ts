@@ -25,13 +25,14 @@ import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import { createLeasedAccounts } from '../turbo/workers/leased-limits.ts';
 import { createLender, type Lender } from '../turbo/workers/lent-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
+import { openUsage } from './open-usage.ts';
 import { startTraces } from './start-traces.ts';
 import { PendingRows } from '../usage/pending-rows.ts';
 import type { ServiceOptions, World } from './world.ts';
 
 export type Controller = Awaited<ReturnType<typeof createController>>;
 
-/** A row has ten series at most. What comes later is counted together, as `others`. */
+/** A row has twelve series at most. What comes later is counted together, as `others`. */
 const CALLERS_IN_METRICS = { callers: 100, rows: 2000 };
 /** With more slots, most of the heap is garbage of passes. */
 const MANY_SLOTS = 100;
@@ -51,8 +52,8 @@ export const createPassBreather =
 
 export async function createController(options: ServiceOptions, world: World, processes: number) {
   const { settings, version, log, providers } = options;
+  const { traits } = world.runtime;
   const limits = processes > 1 ? shareLimits(settings, processes).controller : settings;
-  const { runtime } = world;
   const clock = createClock();
   const heap = createHeapLimits();
   const board = createBoard();
@@ -65,13 +66,13 @@ export async function createController(options: ServiceOptions, world: World, pr
     captures: () => captures?.active() ?? 0,
     breather,
     version,
-    runtime: runtime.traits.kind,
+    runtime: traits.kind,
     board,
     traffic: (slot) => traffic.ofSlot(slot),
     leads: () => world.leadership.leads(),
     cluster: world.cluster,
     hasTraces: traces !== undefined,
-    callers: runtime.traits.network === 'pods' && settings.SVC_USAGE === 'on' ? new PendingRows(CALLERS_IN_METRICS) : undefined,
+    callers: traits.network === 'pods' && settings.SVC_USAGE === 'on' ? new PendingRows(CALLERS_IN_METRICS) : undefined,
     limitsAreShared: callerLimits.isShared,
   });
   const workers =
@@ -79,10 +80,12 @@ export async function createController(options: ServiceOptions, world: World, pr
       ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, lender: callerLimits.lender })
       : undefined;
   const traffic = workers?.traffic ?? local;
+  const usage = openUsage(options, world, { board, clock, traffic });
+  const counting = [metrics.reconcile, metrics.callers, usage].flatMap((sink) => sink ?? []);
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed(timelineDirectory, log);
   // SlotSpecs contain their status.
-  const statusDirectory = runtime.traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
+  const statusDirectory = traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
   const histories = createRequestHistoryFiles(path.join(settings.SVC_STATE_DIR, 'learned'), log);
   const loop = createLoop({
@@ -92,7 +95,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
-    sinks: [events, files, metrics.reconcile, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
+    sinks: [events, files, ...counting, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
     board: {
       ...board,
       publish(view) {
@@ -108,7 +111,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     lastSeq: events.last(),
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
-  return { clock, heap, board, traffic, callerLimits, workers, limits, metrics, events, files, loop, traces, captures, taps };
+  return { clock, heap, board, traffic, callerLimits, workers, limits, metrics, events, files, loop, traces, captures, taps, usage };
 }
 
 interface CaptureParts {

@@ -12,6 +12,8 @@ describe('usage', () => {
     busy_seconds: 0.5,
     audio_seconds: null,
     energy_wh: null,
+    loads: 1,
+    evictions: 0,
   };
   const eur = (amount: number) => ({ currency: 'EUR', amount });
 
@@ -19,7 +21,7 @@ describe('usage', () => {
     const rows = [
       { ...row, images: 2, energy_wh: 1.5, cost: [eur(1)] },
       { ...row, images: 1, cost: [eur(0.5), { currency: 'USD', amount: 2 }] },
-      { ...row, images: null, errors: 1, cost: [] },
+      { ...row, images: null, errors: 1, evictions: 2, cost: [] },
     ];
     expect(totalOf(rows)).toEqual({
       requests: 3,
@@ -32,6 +34,8 @@ describe('usage', () => {
       audio_seconds: null,
       images: 3,
       energy_wh: 1.5,
+      loads: 3,
+      evictions: 2,
       cost: [eur(1.5), { currency: 'USD', amount: 2 }],
     });
     expect(totalOf([])).toMatchObject({ requests: 0, cost: [] });

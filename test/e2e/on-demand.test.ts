@@ -39,6 +39,15 @@ describe('A slot as a process', () => {
     await offline();
   }, 60_000);
 
+  test('counts these loads for who has asked, and none that was made by hand', async () => {
+    const { usage } = JSON.parse(await (await fetch(`${service.url}/api/usage?by=token,slot`)).text());
+    expect(usage).toEqual([expect.objectContaining({ caller: 'anyone', slot: 'primary', requests: 4, loads: 2, evictions: 0 })]);
+    const env = { SVCCTL_SERVER: service.url };
+    await svcctl(['slot', 'load', 'primary', '--wait', '--timeout', '30s'], { env });
+    expect((await svcctl(['usage', '-o', 'wide'], { env })).out.split('\n')[1]).toMatch(/^anyone +4 .* 2 *$/);
+    await offline();
+  }, 60_000);
+
   test('is loaded by hand, and kept until it has been idle', async () => {
     await offline();
     const env = { SVCCTL_SERVER: service.url };

@@ -158,8 +158,8 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'reports entries of the timeline twice',
     file: REPORT,
-    find: '      pending = [];\n      moves',
-    replace: '      moves',
+    find: '      pending = [];\n      caused',
+    replace: '      caused',
   },
   {
     fault: 'does not report statuses that changed',

@@ -2,6 +2,8 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import type { Observed } from '../../src/reconciler/decide/facts/facts.ts';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
+import type { Demand } from '../../src/reconciler/ports.ts';
+import type { SlotName } from '../../src/schema/words/names.ts';
 import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { simulateMemory } from '../support/simulation/simulate-memory.ts';
 
@@ -39,8 +41,9 @@ const MUTANTS: Readonly<Record<string, typeof plan>> = {
   'takes memory from a slot whose requests it does not see': withSight(({ activity }) => ({
     activity: mapValues(activity, (use) => ({ ...use, inFlight: 0 })),
   })),
+  'does not know who asks': withSight(({ demand }) => ({ demand: mapValues(demand, (each) => ({ ...each, caller: undefined })) })),
   'takes a schedule for a request': withSight(({ warm, demand }, now) => ({
-    demand: new Map([
+    demand: new Map<SlotName, Demand>([
       ...demand,
       ...(warm?.keys() ?? []).map((name) => [name, { waiting: 1, waitingSince: now - 60_000, lastAskedAt: now }] as const),
     ]),

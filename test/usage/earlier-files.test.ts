@@ -18,6 +18,12 @@ const VERSIONS = [
     counts: [...FIRST, 'audioMs', 'images', 'nanos'],
     hour: `${NAMES}, 'EUR', 3, 1, 30, 10, 6, 1, 500, 700, 1500, 2, 9`,
   },
+  {
+    version: 3,
+    keys: ['caller', 'slot', 'model', 'currency'],
+    counts: [...FIRST, 'audioMs', 'images', 'nanos', 'milliJoules'],
+    hour: `${NAMES}, 'EUR', 3, 1, 30, 10, 6, 1, 500, 700, 1500, 2, 9, 0`,
+  },
 ];
 const COUNTED = { requests: 3, errors: 1, input: 30, cached: 10, output: 6, estimated: 1, queueMs: 500, busyMs: 700 };
 const MEDIA = { audioMs: 1500, images: 2, nanos: 9 };
@@ -68,7 +74,8 @@ describe.each(VERSIONS)('a file of usage of version $version', (version) => {
     const hour = rowOf(24, own);
     expect(read(['hour', 'token', 'slot', 'model'])).toEqual({ ok: true, value: [hour, { ...hour, hour: 25 }] });
     store.write([rowOf(25, { currency: 'EUR', nanos: 9, images: 2, audioMs: 1500, milliJoules: 70 })]);
-    store.write([rowOf(24, { currency: own.currency, requests: 0, milliJoules: 5 })]);
+    store.write([rowOf(24, { currency: own.currency, requests: 0, milliJoules: 5, loads: 2, evictions: 1 })]);
+    expect(read([])).toMatchObject({ value: expect.arrayContaining([expect.objectContaining({ loads: 2, evictions: 1 })]) });
     const energy = version.version === 1 ? [5, 70] : [75];
     const days = read(['day']);
     expect(days.ok && days.value.map(({ milliJoules }) => milliJoules)).toEqual(energy);

@@ -43,13 +43,27 @@ test('sums of callers and slots come from the increase of the metrics in the ran
         series({ ...of, kind: 'output' }, '5'),
       ]);
     if (query.includes('seconds_total')) return success([series({ ...of, kind: 'busy' }, '1.5'), series({ ...of, kind: 'other' }, '9')]);
+    if (query.includes('loads_total')) return success([series(of, '2')]);
+    if (query.includes('evictions_total')) return success([series(of, '1.02')]);
     if (query.includes('cost_total')) return success([series({ ...of, currency: 'EUR' }, '0.25'), series(of, 'NaN')]);
     return success([]);
   });
   const { sums, problem } = await ask(url, ['token', 'slot']);
   expect(problem).toBeUndefined();
   expect(sums).toMatchObject([
-    { caller: 'token:a', slot: 'primary', currency: '', requests: 3, input: 30, cached: 10, output: 5, busyMs: 1500, nanos: 0 },
+    {
+      caller: 'token:a',
+      slot: 'primary',
+      currency: '',
+      requests: 3,
+      input: 30,
+      cached: 10,
+      output: 5,
+      busyMs: 1500,
+      nanos: 0,
+      loads: 2,
+      evictions: 1,
+    },
     { caller: 'token:a', slot: 'primary', currency: 'EUR', requests: 0, nanos: 250_000_000 },
   ]);
   expect(asked[0]?.pathname).toBe('/api/v1/query');

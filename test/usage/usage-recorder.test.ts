@@ -69,6 +69,26 @@ test('what was counted is there after a restart', async () => {
   });
 });
 
+test('loads and evictions that a request has caused are counted for its caller and the slot that they happened to', async () => {
+  const recorder = record();
+  const by = { caller: 'token:1a2b3c4d' };
+  recorder.note(finished);
+  recorder.write({
+    caused: [
+      { ...by, slot: slotName('primary'), what: 'loads' },
+      { ...by, slot: slotName('embed'), what: 'evictions' },
+      { ...by, slot: slotName('embed'), what: 'evictions' },
+    ],
+  });
+  recorder.write({});
+  expect(await recorder.query({ ...ALL, by: ['token', 'slot', 'model'] })).toMatchObject({
+    sums: [
+      { ...by, slot: 'embed', model: 'fox', requests: 0, loads: 0, evictions: 2 },
+      { ...by, slot: 'primary', model: 'fox', requests: 1, loads: 1, evictions: 0 },
+    ],
+  });
+});
+
 test('what cannot be written stays in memory, is part of answers, and is written later', async () => {
   const recorder = record();
   recorder.note(finished);

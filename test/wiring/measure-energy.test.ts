@@ -7,7 +7,7 @@ import { createUsageRoute } from '../../src/api/manage/usage-routes.ts';
 import { createEnergyReader } from '../../src/host/hardware/energy-reader.ts';
 import { createBoard, type Board } from '../../src/reconciler/board.ts';
 import type { UsageRecorder } from '../../src/usage/usage-recorder.ts';
-import { measureEnergy } from '../../src/wiring/open-records.ts';
+import { measureEnergy } from '../../src/wiring/open-usage.ts';
 import { createInMemoryUsage } from '../api/manage/in-memory-usage.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { boardView, slotName } from '../gateway/support/board-fixture.ts';
@@ -93,7 +93,9 @@ test('the energy of a request is that of the machine while it ran', async () => 
   const since = ['--since', '2027-01-01'];
   expect((await svcctl(['usage', '--by', 'slot', ...since, '-o', 'wide'], { env })).out).toMatch(/ ENERGY\n.*\n?.*~0\.13Wh\n/);
   expect((await svcctl(['usage', '--by', 'slot', ...since], { env })).out).not.toContain('ENERGY');
-  expect((await svcctl(['usage', '--by', 'slot', ...since, '-o', 'csv'], { env })).out).toMatch(/,energy_wh\r\n.*,\r\n.*,0\.125\r\n$/);
+  expect((await svcctl(['usage', '--by', 'slot', ...since, '-o', 'csv'], { env })).out).toMatch(
+    /,energy_wh,loads,evictions\r\n.*,,0,0\r\n.*,0\.125,0,0\r\n$/,
+  );
 });
 
 test('sensors that cannot be read are named with the reason', async () => {

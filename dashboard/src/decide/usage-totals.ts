@@ -14,6 +14,8 @@ export type UsageTotals = Pick<
   | 'images'
   | 'energy_wh'
   | 'cost'
+  | 'loads'
+  | 'evictions'
 >;
 
 export function totalOf(rows: readonly UsageTotals[]): UsageTotals {
@@ -36,6 +38,8 @@ export function totalOf(rows: readonly UsageTotals[]): UsageTotals {
     audio_seconds: known((row) => row.audio_seconds),
     images: known(({ images }) => images),
     energy_wh: known((row) => row.energy_wh),
+    loads: sum(({ loads }) => loads),
+    evictions: sum(({ evictions }) => evictions),
     cost: [...costs].map(([currency, same]) => ({ currency, amount: same.reduce((total, { amount }) => total + amount, 0) })),
   };
 }

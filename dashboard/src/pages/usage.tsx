@@ -63,6 +63,8 @@ function Report({ report: { usage, problem }, by }: { readonly report: UsageRepo
 const EXTRAS = [
   { title: A.audio, text: ({ audio_seconds: seconds }: UsageTotals) => (seconds === null ? '' : formatSeconds(seconds)) },
   { title: A.images, text: ({ images }: UsageTotals) => (images === null ? '' : formatCount(images)) },
+  { title: A.loads, text: ({ loads }: UsageTotals) => (loads === 0 ? '' : formatCount(loads)) },
+  { title: A.evictions, text: ({ evictions }: UsageTotals) => (evictions === 0 ? '' : formatCount(evictions)) },
   { title: A.energy, text: ({ energy_wh: energy }: UsageTotals) => (energy === null ? '' : formatEnergy(energy)) },
   {
     title: A.cost,

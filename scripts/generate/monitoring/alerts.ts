@@ -215,6 +215,17 @@ const OF_THE_SERVICE: readonly Alert[] = [
       'The process of the gateway is busy for so long at a time that every request waits: the machine is overloaded, or the bodies of requests are very large.',
     action: 'Compare `process_cpu_seconds_total` with the load of the machine. Give the gateway more CPU, or use more replicas.',
   },
+  {
+    name: 'SvcLimitsNotShared',
+    severity: 'warning',
+    expr: `count by (${BY_INSTALLATION}) (svc_limits_shared == 0)`,
+    for: '5m',
+    summary: '{{ $value }} gateways do not count callers together with the others',
+    meaning:
+      'The server of `SVC_LIMITS_URL` does not answer these gateways. Requests go on, and each gateway enforces its part of the limits of callers, so that a caller who meets only some of them gets less than its limit.',
+    action:
+      'Run `svcctl doctor`, or read `limits.problem` in `GET /api/status` of the gateway: it says whether the server cannot be reached, refuses the password, or answers something unexpected.',
+  },
 ];
 
 export const ALERT_GROUPS: readonly { readonly name: string; readonly title: string; readonly alerts: readonly Alert[] }[] = [

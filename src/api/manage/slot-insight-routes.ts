@@ -7,6 +7,7 @@ import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { Explanation, Timeline } from '../../schema/status/answers.ts';
+import { labelsOf } from './decide/find-caller.ts';
 import { viewMemory, viewTimelineEntry } from './decide/slot-view.ts';
 import { noSuchSlot, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -74,8 +75,11 @@ function explainRoute(deps: ManageDeps): DocumentedRoute {
       const name = await existingSlot(deps, params.name);
       const board = deps.board.current();
       const problems = board.slots.get(name)?.problems ?? board.refused.get(name) ?? [];
-      const text =
-        board.slots.get(name)?.explain(deps.now(), mayReadLogs(caller)) ?? 'The controller has not seen a valid document of this slot yet';
+      const readsLogs = mayReadLogs(caller);
+      // Who may see the usage of callers may read logs as well.
+      const labels = labelsOf(deps.tokens.list());
+      const reader = { readsLogs, nameOf: (key: string) => (readsLogs ? (labels.get(key) ?? key) : undefined) };
+      const text = board.slots.get(name)?.explain(deps.now(), reader) ?? 'The controller has not seen a valid document of this slot yet';
       const memory = viewMemory(board.slots.get(name)?.memory);
       return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)), memory } };
     },

@@ -6,11 +6,11 @@ import { GROUPINGS, HOUR_MS, hourOf, NANOS, sumUsage, type Grouping, type UsageS
 import type { UsageRecorder } from '../../usage/usage-recorder.ts';
 import { ApiError, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
+import { labelsOf } from './decide/find-caller.ts';
 
 /** A year by day for more than a hundred callers: about 15 MB of JSON. */
 const MOST_ROWS = 50_000;
 const DEFAULT_HOURS = 30 * 24;
-const TOKEN = 'token:';
 
 const Time = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 const Word = `(?:${GROUPINGS.join('|')})`;
@@ -48,7 +48,7 @@ export function createUsageRoute({ usage, tokens, wallNow }: UsageRouteDeps): Do
         throw new ApiError('request.invalid', `The answer has more than ${MOST_ROWS} rows: ask for fewer hours, or group by less`, {
           param: 'by',
         });
-      const labels = new Map(tokens.list().map(({ id, label }) => [TOKEN + id, label]));
+      const labels = labelsOf(tokens.list());
       const sources = (usage?.sources?.() ?? []).map(({ source, problem: why }) => ({ source, problem: why ?? null }));
       const body = { since: timeOf(from), until: timeOf(to), problem: problem ?? null, energy_sources: sources };
       return { status: 200, body: { ...body, usage: viewSums(sums, by, labels) } };
@@ -119,5 +119,7 @@ function viewSum(sum: UsageSum, labels: ReadonlyMap<string, string>, cost: Retur
     images: sum.images === 0 ? null : sum.images,
     energy_wh: sum.milliJoules === 0 ? null : Math.round((sum.milliJoules / MJ_OF_WH) * MILLION) / MILLION,
     cost,
+    loads: sum.loads,
+    evictions: sum.evictions,
   };
 }

@@ -120,6 +120,12 @@ export const METRICS = {
   ),
   svc_usage_images_total: counter(USED, 'images', 'Images in answers'),
   svc_usage_cost_total: counter(USED, 'currency units', 'Cost by the prices of slots'),
+  svc_usage_loads_total: counter(USED, 'loads', 'How often the slot was loaded for a request of the caller; counted by the leader'),
+  svc_usage_evictions_total: counter(
+    USED,
+    'evictions',
+    'How often the slot was stopped to make room for such a load; counted by the leader',
+  ),
 
   svc_reconcile_passes_total: counter(
     ['result'],

@@ -55,6 +55,8 @@ export function createMetrics(deps: MetricsDeps) {
       callers?.requestFinished(request);
     },
     reconcile,
+    /** Undefined unless usage of callers is counted here. */
+    callers,
     cluster,
     workers,
     /** `accept`: the header of a request. */

@@ -2,9 +2,10 @@
 import type { FinishedRequest } from '../../gateway/exchange-deps.ts';
 import type { Move } from '../../gateway/route/decide/fall-back.ts';
 import type { BoardView } from '../../reconciler/board.ts';
+import type { Caused } from '../../schema/status/slot-status.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import { NANOS, OTHERS, type UsageCounts } from '../../usage/decide/usage-rows.ts';
-import type { PendingRows } from '../../usage/pending-rows.ts';
+import type { PendingRows, SlotFacts } from '../../usage/pending-rows.ts';
 import type { Counted, MetricFactory } from './metric-factory.ts';
 import type { MetricName } from './metric-table.ts';
 
@@ -119,6 +120,8 @@ const COUNTERS: readonly (readonly [MetricName<'counter'>, Readonly<Record<strin
   ],
   ['svc_usage_images_total', { '': ({ images }) => images }],
   ['svc_usage_cost_total', { '': ({ nanos }) => nanos / NANOS }],
+  ['svc_usage_loads_total', { '': ({ loads }) => loads }],
+  ['svc_usage_evictions_total', { '': ({ evictions }) => evictions }],
 ];
 
 /**
@@ -137,10 +140,14 @@ export function createCallerSeries({ readCounters }: MetricFactory, sums: Pendin
       }
     });
   for (const [name, kinds] of COUNTERS) register(name, kinds);
+  const factsOf = (slot: SlotName | undefined): Pick<SlotFacts, 'price'> => ({
+    price: slot === undefined ? undefined : board.current().slots.get(slot)?.spec.price,
+  });
   return {
-    requestFinished(request: FinishedRequest): void {
-      const price = request.slot === undefined ? undefined : board.current().slots.get(request.slot)?.spec.price;
-      sums.add(request, ALL_HOURS, { price });
+    requestFinished: (request: FinishedRequest) => sums.add(request, ALL_HOURS, factsOf(request.slot)),
+    /** A `StatusSink` of the reconciler. */
+    write({ caused = [] }: { readonly caused?: readonly Caused[] }): void {
+      for (const each of caused) sums.addCaused(each, ALL_HOURS, factsOf(each.slot));
     },
     /** Removes the series of slots that have left the board. */
     keepOnly(slots: ReadonlyMap<SlotName, unknown>): void {

@@ -71,7 +71,7 @@ export const ANSWERS = {
   tokens: Tokens,
   undone: Undone,
   usage: UsageReport.pick({ problem: true }).extend({
-    usage: z.array(UsedRow.partial({ audio_seconds: true, images: true, energy_wh: true, cost: true })),
+    usage: z.array(UsedRow.partial({ audio_seconds: true, images: true, energy_wh: true, cost: true, loads: true, evictions: true })),
   }),
 };
 

@@ -42,7 +42,7 @@ function timeOf(text: string, now: number, flag: string): string {
 /** Year 9999 and before. */
 const MOST_MS = Date.UTC(10_000, 0);
 
-/** Columns of sound, images and cost only where there is some. */
+/** Columns of sound, images, loads and cost only where there is some. */
 function columnsOf(by: readonly string[], rows: readonly Row[]): readonly Column<Row>[] {
   const groups: readonly (readonly [string, Column<Row>])[] = [
     ['hour', { title: 'HOUR', cell: ({ time }) => cellText(time?.slice(0, 'yyyy-mm-ddThh:mm'.length)) }],
@@ -74,6 +74,8 @@ const EXTRAS: readonly Column<Row>[] = [
     wide: true,
     cell: ({ energy_wh: energy }) => (energy === null || energy === undefined ? '' : `~${amountText(energy)}Wh`),
   },
+  { title: 'LOADS', wide: true, cell: ({ loads = 0 }) => (loads === 0 ? '' : String(loads)) },
+  { title: 'EVICTIONS', wide: true, cell: ({ evictions = 0 }) => (evictions === 0 ? '' : String(evictions)) },
   {
     title: 'COST',
     cell: (row) => {
@@ -107,6 +109,8 @@ const CSV_COLUMNS = [
   'audio_seconds',
   'images',
   'energy_wh',
+  'loads',
+  'evictions',
 ] as const satisfies readonly (keyof Row)[];
 
 /** https://www.rfc-editor.org/rfc/rfc4180. A column for each currency. */

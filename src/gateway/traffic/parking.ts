@@ -153,15 +153,19 @@ export function createParking({ board, now, settings, onDemand, isFull = () => f
       queue.noteTurn(now());
       serve(name, queue, slot);
     },
-    /** Loads a slot that rests until a request asks for it: waits as a request does, without one. Returns at once. */
-    ask(name: SlotName): void {
+    /**
+     * Loads a slot that rests until a request asks for it: waits as a request does, without one. Returns at once.
+     * `caller`: whose request has gone to another slot instead.
+     */
+    ask(name: SlotName, caller = NOBODY.caller): void {
       const editedBy = now() + EDIT_MS;
+      const claim = { ...NOBODY, caller };
       const join = (): void => {
         const admission = board.current().slots.get(name)?.admission.kind ?? 'refuse';
         if (admission === 'refuse' && now() < editedBy) return;
         unsubscribe();
         if (admission === 'park')
-          parking.enter(name, { onOpen: () => undefined, fail: () => undefined }, { deadline: now() + ASK_MS, again: true });
+          parking.enter(name, { onOpen: () => undefined, fail: () => undefined }, { deadline: now() + ASK_MS, again: true, claim });
       };
       lastAskedAt.set(name, now());
       const unsubscribe = board.subscribe(join);

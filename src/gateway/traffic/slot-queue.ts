@@ -127,12 +127,12 @@ export class SlotQueue {
     return { position, waiting: this.size, waitMs: this.#turnMs === undefined ? undefined : (position + 1) * this.#turnMs };
   }
 
-  demand(): Pick<Demand, 'waiting' | 'waitingSince'> {
+  demand(): Pick<Demand, 'waiting' | 'waitingSince' | 'caller'> {
     const [oldest] = this.#all;
     if (oldest === undefined) return { waiting: 0 };
     // Time at an open slot is not time without memory.
     const waitingSince = this.#loadingSince === undefined ? undefined : Math.max(oldest.since, this.#loadingSince);
-    return { waiting: this.#all.size, waitingSince };
+    return { waiting: this.#all.size, waitingSince, caller: oldest.claim.caller || undefined };
   }
 
   #queueUp(parked: Parked, slot: RoutedSlot | undefined): void {

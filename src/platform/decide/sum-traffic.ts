@@ -34,9 +34,11 @@ function addActivity(one: WorkloadActivity, other: WorkloadActivity): WorkloadAc
 }
 
 function addDemand(one: Demand, other: Demand): Demand {
+  const [first, second] = (other.waitingSince ?? Infinity) < (one.waitingSince ?? Infinity) ? [other, one] : [one, other];
   return {
     waiting: one.waiting + other.waiting,
     waitingSince: oldest(one, other),
+    caller: first.caller ?? second.caller,
     lastAskedAt: Math.max(one.lastAskedAt, other.lastAskedAt),
   };
 }

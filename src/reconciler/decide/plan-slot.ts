@@ -19,7 +19,7 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
-import { abandonedAt, whyAsleep } from './rules/wanted.ts';
+import { abandonedAt, loadsFor, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planProbes } from './steps/plan-probes.ts';
 import { findNextStart } from './steps/plan-read-ahead.ts';
@@ -68,14 +68,14 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
+  const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
   const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
-  const mayWait = verdict?.mayWait === true;
-  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
+  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait: verdict?.mayWait === true });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
     ...stops.actions,
@@ -85,10 +85,10 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...probes.actions,
     ...sleep.actions,
     ...notes,
-  ];
+  ].map((action) => attribute(action, causes, unwanted));
   return {
     decision: {
-      ...describe(view, roles),
+      ...describe(view, roles, causes),
       state: deriveState({ ...stateFactsOf(view, roles), applying, pulling: pulls.pulling }),
       wanted,
       ...(warm === undefined ? {} : { ahead: { lastActiveAt: view.lastActiveAt } }),
@@ -113,6 +113,27 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
     atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+type Causes = Pick<Decision, 'loadsFor' | 'gaveWayTo'>;
+
+/** Whose request loads the slot, or has taken its memory. */
+function causesOf(
+  view: SlotView,
+  { notWanted, unwanted, serving }: Pick<SlotQuestion, 'notWanted'> & Pick<Roles, 'serving'> & { readonly unwanted: Finding | undefined },
+  verdict: MemoryVerdict | undefined,
+): Causes {
+  const caller = notWanted === undefined && serving === undefined ? loadsFor(view) : undefined;
+  const isDisplaced = unwanted?.reason === 'GaveWay' || unwanted?.reason === 'InsufficientMemory';
+  const gaveWayTo = verdict?.givesWayTo ?? (isDisplaced ? view.lastGaveWayTo : undefined);
+  return { ...(caller === undefined ? {} : { loadsFor: caller }), ...(gaveWayTo === undefined ? {} : { gaveWayTo }) };
+}
+
+function attribute(action: Action, { loadsFor: caller, gaveWayTo }: Causes, unwanted: Finding | undefined): Action {
+  const isLoad = action.name === 'wake' || (action.name === 'apply' && action.args.updatesInPlace === undefined);
+  const isEviction = action.name === 'stop' && action.because === unwanted;
+  const causedBy = isLoad ? caller : isEviction ? gaveWayTo?.caller : undefined;
+  return causedBy === undefined ? action : { ...action, causedBy };
 }
 
 /**
@@ -149,7 +170,7 @@ function restOf(view: SlotView, memory: SlotMemory, allocation: Allocation) {
   return { asleep: whyAsleep(view) !== undefined, fitsAwake: fitsHeld(toWake, allocation), toWake };
 }
 
-function describe(view: SlotView, roles: Roles) {
+function describe(view: SlotView, roles: Roles, causes: Causes) {
   const { slot, spec, template, lastCapabilities, workloads } = view;
   return {
     name: slot.name,
@@ -169,6 +190,7 @@ function describe(view: SlotView, roles: Roles) {
     drift: workloads.flatMap((workload) => (workload.alive ? workload.drift : [])),
     waitingReason: (roles.starting ?? roles.serving ?? roles.unprobed)?.fact.waitingReason,
     replicas: findSubject(view, roles)?.fact.replicas,
+    ...causes,
   };
 }
 

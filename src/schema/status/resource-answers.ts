@@ -253,6 +253,8 @@ export const UsageReport = z.object({
         cost: z
           .array(z.object({ currency: z.string(), amount: Amount }))
           .describe('By the prices that slots had when requests ended, for each currency; empty where no slot has a price'),
+        loads: z.int().min(0).describe('How often the slot was loaded for a request of the caller'),
+        evictions: z.int().min(0).describe('How often the slot was stopped to make room for one that was loaded for the caller'),
       }),
     )
     .describe('By time, then by caller, slot and model'),

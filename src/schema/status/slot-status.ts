@@ -88,6 +88,14 @@ export interface StateMove {
   readonly to: SlotState;
 }
 
+/** What a request has caused: a slot was loaded for it, or stopped to make room for such a slot. */
+export interface Caused {
+  readonly slot: SlotName;
+  /** Key of the caller, not to be shown to everyone who may read the status. */
+  readonly caller: string;
+  readonly what: 'loads' | 'evictions';
+}
+
 export const TIMELINE_KINDS = ['state', 'spec', 'swap', 'action', 'failure', 'drift', 'condition', 'edit'] as const;
 
 /** An entry of a slot's append-only timeline: what changed, and why. */

@@ -77,6 +77,7 @@ export interface TrafficRows {
     readonly inFlight: number;
     readonly waiting: number;
     readonly waitingAgoMs: number | undefined;
+    readonly caller: string | undefined;
     readonly askedAgoMs: number;
   }[];
 }

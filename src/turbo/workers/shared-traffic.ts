@@ -108,11 +108,11 @@ function takeRows({ workloads, demand, inFlight }: Reported, rows: TrafficRows, 
     if (activity.inFlight === 0) workloads.delete(workload);
   }
   const changed = new Set<SlotName>();
-  for (const { slot, inFlight: count, waiting, waitingAgoMs, askedAgoMs } of rows.slots) {
+  for (const { slot, inFlight: count, waiting, waitingAgoMs, askedAgoMs, caller } of rows.slots) {
     if (count > 0 !== (inFlight.get(slot) ?? 0) > 0) changed.add(slot);
     inFlight.set(slot, count);
     const waitingSince = waitingAgoMs === undefined ? undefined : at - waitingAgoMs;
-    demand.set(slot, { waiting, waitingSince, lastAskedAt: at - askedAgoMs });
+    demand.set(slot, { waiting, waitingSince, caller, lastAskedAt: at - askedAgoMs });
   }
   return changed;
 }

@@ -28,9 +28,9 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
     return { workload, inFlight, usedAgoMs: at - (lastUsedAt ?? at), heardAgoMs: lastHeardAt === undefined ? undefined : at - lastHeardAt };
   }
 
-  function slotRow(slot: SlotName, { waiting, waitingSince, lastAskedAt }: Demand, at: number): TrafficRows['slots'][number] {
+  function slotRow(slot: SlotName, { waiting, waitingSince, lastAskedAt, caller }: Demand, at: number): TrafficRows['slots'][number] {
     const waitingAgoMs = waitingSince === undefined ? undefined : at - waitingSince;
-    return { slot, inFlight: holds.inFlight(slot), waiting, waitingAgoMs, askedAgoMs: at - lastAskedAt };
+    return { slot, inFlight: holds.inFlight(slot), waiting, waitingAgoMs, caller, askedAgoMs: at - lastAskedAt };
   }
 
   let sentInFlight: ReadonlyMap<SlotName, number> = new Map();

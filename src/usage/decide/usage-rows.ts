@@ -19,11 +19,14 @@ export const COUNTS = [
   'images',
   'nanos',
   'milliJoules',
+  'loads',
+  'evictions',
 ] as const;
 /**
  * `estimated`: requests whose tokens were guessed. `errors`: a status from 400, also if the client has left. `nanos`:
  * the cost in billionths of the currency. `audioMs`, `images`: 0 if nothing is known.
- * `milliJoules`: an estimate of the energy, 0 if nothing is known.
+ * `milliJoules`: an estimate of the energy, 0 if nothing is known. `loads`, `evictions`: how often the slot was loaded
+ * for a request of the caller, or stopped to make room for such a slot.
  */
 export type UsageCounts = Record<(typeof COUNTS)[number], number>;
 
@@ -64,6 +67,8 @@ export const noCounts = (): UsageCounts => ({
   images: 0,
   nanos: 0,
   milliJoules: 0,
+  loads: 0,
+  evictions: 0,
 });
 
 /**

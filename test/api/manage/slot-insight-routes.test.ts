@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Reader } from '../../../src/reconciler/board.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import { startWorld, type World } from './world.ts';
 
@@ -52,6 +53,26 @@ describe('timeline and explain', () => {
     const { entries } = JSON.parse(await response.text());
     expect(entries).toEqual([expect.objectContaining({ slot: 'primary', kind: 'state', from: 'warming', to: 'ready', seq: 2 })]);
     expect(new Date(entries[0].at).toISOString()).toBe(entries[0].at);
+  });
+
+  test.each([
+    ['admin', 'true laptop user:anna'],
+    ['all', 'true laptop user:anna'],
+    ['read-only', 'false undefined undefined'],
+  ] as const)('explain for a token of the scope %s shows logs and callers or neither: %s', async (scope, text) => {
+    await world.close();
+    world = await startWorld({ authorize: () => ({ ok: true, caller: { key: 'token:2', identity: 'x', scope } }) });
+    await world.tokens.change(
+      () => new Map([['1a2b3c4d', { label: 'laptop', scope: 'v1-only', created_at: '2026-01-01T00:00:00Z', hash: 'hash' }]]),
+    );
+    world.save(SlotName.parse('primary'), '[model]\ndefault = "a"\n');
+    await world.idle();
+    const board = world.board.current();
+    const explain = (_now: number, reader?: Reader): string =>
+      [reader?.readsLogs, reader?.nameOf('token:1a2b3c4d'), reader?.nameOf('user:anna')].join(' ');
+    world.board.publish({ ...board, slots: new Map([...board.slots].map(([name, slot]) => [name, { ...slot, explain }])) });
+    const answer = await fetch(`${world.url}/api/slots/primary/explain`);
+    expect(JSON.parse(await answer.text()).text).toBe(text.replaceAll('undefined', ''));
   });
 
   test('explain returns the board’s explanation', async () => {

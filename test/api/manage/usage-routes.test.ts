@@ -70,7 +70,7 @@ test('svcctl usage prints a table, JSON and CSV, whatever is in names', async ()
   const csv = await run('-o', 'csv', '--since', '1h');
   const [head, ...lines] = csv.out.trimEnd().split('\r\n');
   expect(head).toBe(
-    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds,audio_seconds,images,energy_wh',
+    'time,caller,label,slot,model,requests,errors,input_tokens,cached_tokens,output_tokens,estimated_requests,queue_seconds,busy_seconds,audio_seconds,images,energy_wh,loads,evictions',
   );
   expect(lines.map((line) => line.replace(/,,,,.*/, ''))).toEqual([
     `,"'=HYPERLINK(""http://evil.test"")"`,
@@ -107,7 +107,7 @@ describe('with prices', () => {
   const print = async (...args: string[]) => await svcctl(['usage', ...args], { env: { SVCCTL_SERVER: service.url } });
 
   test('sums of several currencies are one row, with an amount for each', async () => {
-    sums = [by('', 0), by('EUR', 1_234_567_890), by('USD', 5000), by('', 0, { caller: 'user:x', audioMs: 1500, images: 3 })];
+    sums = [by('', 0), by('EUR', 1_234_567_890), by('USD', 5000), by('', 0, { caller: 'user:x', audioMs: 1500, images: 3, loads: 2 })];
     const { usage } = JSON.parse(await (await fetch(`${service.url}/api/usage`)).text());
     expect(usage).toMatchObject([
       {
@@ -121,7 +121,7 @@ describe('with prices', () => {
           { currency: 'USD', amount: 0.000_005 },
         ],
       },
-      { caller: 'user:x', requests: 2, audio_seconds: 1.5, images: 3, cost: [] },
+      { caller: 'user:x', requests: 2, audio_seconds: 1.5, images: 3, cost: [], loads: 2, evictions: 0 },
     ]);
     const table = await print();
     expect(table.out).toBe(
@@ -132,10 +132,17 @@ describe('with prices', () => {
         '',
       ].join('\n'),
     );
-    expect((await print('-o', 'csv')).out.split('\r\n').map((line) => line.replace(/.*0,0(?:\.\d+)?,/, '…'))).toEqual([
-      expect.stringMatching(/,audio_seconds,images,energy_wh,cost_EUR,cost_USD$/),
-      '…,,,1.234568,0.000005',
-      '…1.5,3,,,',
+    const wide = await print('-o', 'wide');
+    expect(wide.out.split('\n').map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
+      'CALLER REQUESTS ERRORS INPUT CACHED OUTPUT QUEUE BUSY AUDIO IMAGES LOADS COST',
+      'local 6 0 30 0 0 0.0s 0.0s 1.23 EUR + 0.000005 USD',
+      expect.stringMatching(/^user:x .* 1\.5s 3 2 ?$/),
+      '',
+    ]);
+    expect((await print('-o', 'csv')).out.split('\r\n').map((line) => line.replace(/^(?:[^,]*,){13}/, '…'))).toEqual([
+      '…audio_seconds,images,energy_wh,loads,evictions,cost_EUR,cost_USD',
+      '…,,,0,0,1.234568,0.000005',
+      '…1.5,3,,2,0,,',
       '',
     ]);
   });

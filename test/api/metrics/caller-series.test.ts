@@ -29,6 +29,15 @@ describe('usage of callers as metrics', () => {
     ]);
   });
 
+  test('has the loads and evictions that requests of each caller have caused', async () => {
+    const { metrics } = start('ready', CLUSTER);
+    metrics.callers?.write({});
+    for (const what of ['loads', 'evictions', 'loads'] as const)
+      metrics.callers?.write({ caused: [{ slot: img, caller: 'token:1a2b3c4d', what }] });
+    const labels = 'caller="token:1a2b3c4d",slot="primary",currency=""';
+    expect(linesOf(await metrics.text())).toEqual([`svc_usage_loads_total{${labels}} 2`, `svc_usage_evictions_total{${labels}} 1`]);
+  });
+
   test('names 100 callers, and loses none', async () => {
     const { metrics } = start('ready', CLUSTER);
     for (let caller = 0; caller < 1000; caller += 1) metrics.requestFinished({ ...request, caller: `user:${caller}` });

@@ -173,6 +173,7 @@ describe('createMetrics()', () => {
     });
     metrics.reconcile.passFinished({ seconds: 1, result: 'ok' });
     metrics.reconcile.actionFinished({ action: 'apply', result: 'done' });
+    for (const what of ['loads', 'evictions'] as const) metrics.callers?.write({ caused: [{ slot: img, caller: 'token:1', what }] });
     metrics.reconcile.bytesPulled({ what: 'image', bytes: 1 });
     metrics.reconcile.write({ entries: [], moves: [{ slot: img, from: 'ready', to: 'idle' }] });
     metrics.workers.workerStarted(1);

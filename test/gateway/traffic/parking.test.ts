@@ -8,6 +8,8 @@ import { boardSlot, DISABLED, OPEN, PARK, publish, slotName } from '../support/b
 
 const PRIMARY = slotName('primary');
 
+const CLAIM: Claim = { caller: '', weight: 1, priority: 'normal', work: 1 };
+
 interface RecordingWaiter extends Waiter {
   readonly refusals: Refusal[];
   opened: number;
@@ -33,7 +35,7 @@ interface World {
   readonly parking: Parking;
   readonly log: string[];
   demands: number;
-  enter(waiter: Waiter, again?: boolean): ReturnType<Parking['enter']>;
+  enter(waiter: Waiter, again?: boolean, caller?: string): ReturnType<Parking['enter']>;
 }
 
 function world(limit = 64, timeoutMs = 60_000): World {
@@ -48,7 +50,8 @@ function world(limit = 64, timeoutMs = 60_000): World {
       settings: { SVC_PARK_LIMIT: limit, SVC_PARK_TIMEOUT: timeoutMs },
       onDemand: () => (made.demands += 1),
     }),
-    enter: (who, again = false) => made.parking.enter(PRIMARY, who, { deadline: performance.now() + timeoutMs, again }),
+    enter: (who, again = false, caller = '') =>
+      made.parking.enter(PRIMARY, who, { deadline: performance.now() + timeoutMs, again, claim: { ...CLAIM, caller } }),
   };
   publish(board, { name: 'primary', admission: PARK });
   return made;
@@ -237,6 +240,21 @@ describe('createParking()', () => {
     expect(made.demands).toBe(1);
     publish(made.board, { name: 'embed' });
     expect(made.parking.demand().size).toBe(0);
+  });
+
+  test('names the caller of the request that waits for longest, and of one that has gone elsewhere', () => {
+    const [made, elsewhere, byHand] = [world(), world(), world()];
+    const caller = ({ parking }: World) => parking.demand().get(PRIMARY)?.caller;
+    made.parking.noteDemand(PRIMARY, 7);
+    const first = made.enter(waiter('a', made.log), false, 'token:1');
+    made.enter(waiter('b', made.log), false, 'token:2');
+    expect(caller(made)).toBe('token:1');
+    if (first.kind === 'parked') first.leave();
+    expect(caller(made)).toBe('token:2');
+    elsewhere.parking.ask(PRIMARY, 'token:3');
+    expect(caller(elsewhere)).toBe('token:3');
+    byHand.parking.ask(PRIMARY);
+    expect([caller(byHand), byHand.parking.waiting(PRIMARY)]).toEqual([undefined, 1]);
   });
 
   test('tells each request how many will probably be served before it, and how long that will take', () => {

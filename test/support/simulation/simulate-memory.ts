@@ -6,6 +6,7 @@ import { plan } from '../../../src/reconciler/decide/plan.ts';
 import type { Decision } from '../../../src/reconciler/decide/facts/facts.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import { inspect } from '../../../src/reconciler/decide/inspect.ts';
+import type { Caused } from '../../../src/schema/status/slot-status.ts';
 import type { SlotName } from '../../../src/schema/words/names.ts';
 import { createRandom, type Random } from './seeded-random.ts';
 import { createReferee, violation } from './world-referee.ts';
@@ -105,6 +106,7 @@ async function judge(scene: MemoryScene): Promise<MemoryOutcome> {
   }
   const served = new Map(names.map((name) => [name, requests.filter(({ slot }) => slot === name).length]));
   const loads = countLoads(scene, served);
+  judgeCauses(scene);
   await clock.advance(30_000);
   referee.close();
   return { served, loads };
@@ -152,6 +154,22 @@ function countLoads({ world, ahead, forgiven }: MemoryScene, served: ReadonlyMap
     sum += loads;
   }
   return sum;
+}
+
+/** Each load is for a request to the slot, and each eviction for a request to another one. */
+function judgeCauses({ world, ahead, forgiven }: MemoryScene): void {
+  const { reports, traffic } = world.life();
+  const causes = reports.flatMap(({ caused = [] }) => caused);
+  const askedFor = new Map(traffic.requests.map(({ id, slot }) => [`request:${id}`, slot]));
+  for (const { slot, caller, what } of causes) {
+    if ((askedFor.get(caller) === slot) !== (what === 'loads')) violation(`"${caller}" is said to have caused ${what} of "${slot}"`);
+  }
+  const done = reports.flatMap(({ entries }) => entries).filter(({ kind, slot }) => kind === 'action' && !ahead.has(slot));
+  const ended = done.filter(({ message, cause }) => message.startsWith('Stopped ') && cause === 'InsufficientMemory');
+  const count = (what: Caused['what']): number => causes.filter((each) => each.what === what && !ahead.has(each.slot)).length;
+  const began = done.filter(({ message }) => message.startsWith('Started '));
+  if (Math.abs(count('loads') - began.length) > forgiven) violation(`${count('loads')} of ${began.length} loads have a cause`);
+  if (Math.abs(count('evictions') - ended.length) > forgiven) violation(`${count('evictions')} of ${ended.length} evictions have a cause`);
 }
 
 /** What the server was measured to use is what admission counts from then on. */

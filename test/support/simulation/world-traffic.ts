@@ -165,7 +165,8 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
       const demand = new Map<SlotName, Demand>();
       for (const [slot, lastAskedAt] of lastAsked) {
         const oldest = parked.get(slot)?.values().next().value;
-        demand.set(slot, { waiting: parked.get(slot)?.size ?? 0, waitingSince: oldest?.parkedAt, lastAskedAt });
+        const caller = oldest && `request:${oldest.id}`;
+        demand.set(slot, { waiting: parked.get(slot)?.size ?? 0, waitingSince: oldest?.parkedAt, caller, lastAskedAt });
       }
       return { workloads, demand };
     },

@@ -33,7 +33,7 @@ function open() {
 function rows(inFlight: number, waiting = 0): TrafficRows {
   return {
     workloads: [{ workload: W, inFlight, usedAgoMs: 100, heardAgoMs: 50 }],
-    slots: [{ slot: SLOT, inFlight, waiting, waitingAgoMs: waiting > 0 ? 1000 : undefined, askedAgoMs: 200 }],
+    slots: [{ slot: SLOT, inFlight, waiting, waitingAgoMs: waiting > 0 ? 1000 : undefined, caller: 'token:1', askedAgoMs: 200 }],
   };
 }
 
@@ -46,7 +46,7 @@ describe('createSharedTraffic()', () => {
     shared.take(1, rows(2, 1), false);
     shared.take(2, rows(3, 2), false);
     expect(shared.read().workloads.get(W)).toEqual({ inFlight: 6, lastUsedAt: NOW, lastHeardAt: NOW - 50 });
-    expect(shared.read().demand.get(SLOT)).toEqual({ waiting: 3, waitingSince: NOW - 1000, lastAskedAt: NOW - 200 });
+    expect(shared.read().demand.get(SLOT)).toEqual({ waiting: 3, waitingSince: NOW - 1000, caller: 'token:1', lastAskedAt: NOW - 200 });
     expect(shared.ofSlot(SLOT)).toMatchObject({ inFlight: 6, parked: 3 });
     shared.take(2, rows(1), false);
     expect(shared.ofSlot(SLOT)).toMatchObject({ inFlight: 4, parked: 1 });

@@ -39,9 +39,11 @@ function pastOf({ usedAt, askedAt }: TrafficHistory): TrafficFacts {
 }
 
 /** Only the counts: the times are in the history. */
-function presentOf({ report: { use, demand }, seenAt }: ReceivedReport): TrafficFacts {
+function presentOf({ report: { use, demand, callers }, seenAt }: ReceivedReport): TrafficFacts {
   const workloads = busy(use).map(([key, { count, agoMs }]) => [key, { inFlight: count, lastUsedAt: seenAt - agoMs }] as const);
-  const slots = busy(demand).map(([key, { count, agoMs }]) => [key, { waiting: count, lastAskedAt: seenAt - agoMs }] as const);
+  const slots = busy(demand).map(
+    ([key, { count, agoMs }]) => [key, { waiting: count, lastAskedAt: seenAt - agoMs, caller: callers.get(key) }] as const,
+  );
   return { workloads: new Map(workloads), demand: new Map(slots) };
 }
 

@@ -19,6 +19,9 @@ export interface ReportedActivity {
 
 /** Slots and workloads in one report, some 200 KiB. All annotations of an object may have 256 KiB. */
 const REPORTED = 2000;
+/** At most 30 KiB. Users have e-mail addresses of any length, and usage cuts them as well. */
+const REPORTED_CALLERS = 100;
+const CALLER_CHARACTERS = 200;
 
 const Count = z.int().min(0);
 const Activity = z.tuple([Count, Count]).transform(([count, agoMs]): ReportedActivity => ({ count, agoMs }));
@@ -30,17 +33,23 @@ const activities = <Name extends z.ZodType<string, string>>(name: Name) =>
     .pipe(z.array(z.tuple([name, Activity])).max(REPORTED))
     .transform((entries): ReadonlyMap<z.output<Name>, ReportedActivity> => new Map(entries));
 
+/** Whose request waits for longest, by slot. Absent in reports of earlier versions. */
+const Callers = z
+  .record(z.string(), z.string().max(CALLER_CHARACTERS))
+  .catch({})
+  .transform((callers): ReadonlyMap<string, string> => new Map(Object.entries(callers)));
+
 /** A later version may add keys. If it changes the meaning of these keys, it has another number. */
 const Annotation = z
-  .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId) })
-  .transform(({ demand, use }) => ({ demand, use }));
+  .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId), callers: Callers })
+  .transform(({ demand, use, callers }) => ({ demand, use, callers }));
 
 export type TrafficReport = Readonly<z.output<typeof Annotation>>;
 
 export const parseTraffic = (text: string | undefined): TrafficReport | undefined => Annotation.safeParse(parseJson(text ?? '')).data;
 
-export function formatTraffic({ demand, use }: TrafficReport): string {
-  return JSON.stringify({ version: 1, demand: pairsOf(demand), use: pairsOf(use) });
+export function formatTraffic({ demand, use, callers }: TrafficReport): string {
+  return JSON.stringify({ version: 1, demand: pairsOf(demand), use: pairsOf(use), callers: Object.fromEntries(callers) });
 }
 
 const pairsOf = (activity: ReadonlyMap<string, ReportedActivity>): Readonly<Record<string, readonly number[]>> =>
@@ -64,6 +73,11 @@ export function composeReport({ demand, workloads }: TrafficFacts, now: number):
   return {
     demand: reportable(demand, ({ waiting, lastAskedAt }) => ({ count: waiting, agoMs: ageOf(lastAskedAt, now) })),
     use: reportable(workloads, ({ inFlight, lastUsedAt }) => ({ count: inFlight, agoMs: ageOf(lastUsedAt, now) })),
+    callers: new Map(
+      [...demand]
+        .flatMap(([slot, { caller }]) => (caller === undefined ? [] : [[slot, caller.slice(0, CALLER_CHARACTERS)] as const]))
+        .slice(0, REPORTED_CALLERS),
+    ),
   };
 }
 

@@ -95,7 +95,14 @@ export interface ActionArgs {
 export type ActionName = keyof ActionArgs;
 
 export type Action = {
-  [Name in ActionName]: { readonly name: Name; readonly args: ActionArgs[Name]; readonly because: Finding; readonly slot: SlotName };
+  [Name in ActionName]: {
+    readonly name: Name;
+    readonly args: ActionArgs[Name];
+    readonly because: Finding;
+    readonly slot: SlotName;
+    /** Key of the caller whose request loads the slot, or another one that this one gives way to. */
+    readonly causedBy?: string | undefined;
+  };
 }[ActionName];
 
 /** Whether only the leader may execute it. */

@@ -26,7 +26,7 @@ import type {
 } from '../../ports.ts';
 import type { Action, AttemptKind } from './actions.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
-import type { MemoryVerdict } from './memory-pools.ts';
+import type { MemoryVerdict, Newcomer } from './memory-pools.ts';
 import type { Comparison } from './drift.ts';
 import type { WorkloadHistory } from './workload-history.ts';
 import type { Template } from './workload.ts';
@@ -167,6 +167,10 @@ export interface Decision {
   readonly draining: readonly WorkloadId[];
   readonly memory: MemoryVerdict | undefined;
   readonly memoryBytes: number | undefined;
+  /** Key of the caller whose request it is loaded for. Not for everyone who may read the status. */
+  readonly loadsFor?: string | undefined;
+  /** The slot that has its memory, where it had to give way. */
+  readonly gaveWayTo?: Newcomer | undefined;
   readonly revision: Revision | undefined;
   /** What the serving workload computes with; undefined where none serves, or where it cannot be what was asked for. */
   readonly backend?: Backend | undefined;

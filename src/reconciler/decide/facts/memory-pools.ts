@@ -42,6 +42,13 @@ export interface MemoryCandidate {
   readonly admitted: boolean;
 }
 
+/** A slot that gets memory and is still to be started. */
+export interface Newcomer {
+  readonly slot: SlotName;
+  /** Key of the caller whose request it is loaded for; undefined if it is loaded for none. */
+  readonly caller: string | undefined;
+}
+
 export interface MemoryVerdict {
   readonly admitted: boolean;
   /** Not admitted, but the slots that hold the memory will release it automatically, or other programs may. */
@@ -64,6 +71,8 @@ export interface MemoryVerdict {
   readonly aheadBytes: number;
   /** It would fit, and the slot with this name waits for the same memory and comes first. */
   readonly keptFor?: SlotName;
+  /** It runs, and has to leave its memory to this one. */
+  readonly givesWayTo?: Newcomer;
   /** The admitted slots before it, in order; at most ten. */
   readonly ahead: readonly SlotName[];
   /** Slots that compete for the memory: those without it first, then the others in order; at most ten of each. */

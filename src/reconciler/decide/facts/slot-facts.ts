@@ -7,10 +7,12 @@ import type { ModelFacts } from '../../../providers/provider.ts';
 import type { WorkloadId } from '../../../schema/words/names.ts';
 import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { companionsOf } from '../../../schema/slot/model-options.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 import type { SlotState } from '../../../schema/status/slot-status.ts';
 import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
 import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
+import type { Newcomer } from './memory-pools.ts';
 import { applyKey, countKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, sleepKey, stopKey, type Action } from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
 import type { Circumstances, Gathered, ImageFacts } from './gather.ts';
@@ -55,6 +57,8 @@ export interface SlotFacts {
   readonly waiting: number;
   /** Monotonic milliseconds; undefined where it is not known since when the oldest request waits. */
   readonly waitingSince: number | undefined;
+  /** Key of the caller whose request waits for longest. */
+  readonly firstCaller: string | undefined;
   readonly lastAskedAt: number | undefined;
   readonly lastActiveAt: number | undefined;
   /** Attempts of every generation. */
@@ -72,6 +76,12 @@ export interface SlotFacts {
   readonly lastUnserved: boolean;
   /** In the last pass, the slot had to leave its memory to others, or has not been asked for since it did. */
   readonly lastGaveWay: boolean;
+  readonly lastGaveWayTo: Newcomer | undefined;
+  /** In the last pass, the slot had been idle for so long that it rested. */
+  readonly lastIdle: boolean;
+  /** In the last pass, the slot rested for any such reason, or lacked memory; or there was none. */
+  readonly lastRested: boolean;
+  readonly lastLoadsFor: string | undefined;
   /** In the last pass, the slot ran ahead of requests, and none has come since. */
   readonly lastAhead: boolean;
   /** Why the slot is to be loaded ahead of requests. */
@@ -82,6 +92,9 @@ export interface SlotFacts {
 
 const NO_CONFLICTS: readonly string[] = [];
 const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming']);
+
+const IDLE: ReadonlySet<Reason> = new Set(['IdleTimedOut', 'Sleeping']);
+const UNLOADED: ReadonlySet<Reason> = new Set(['NotAskedFor', 'GaveWay', 'InsufficientMemory']);
 
 /** Each fact is an object of the pass, a number or a text: `hasSameFacts` compares no further. */
 export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
@@ -108,6 +121,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     workloads: (gathered.workloads.get(name) ?? []).map((fact) => workloadFactsOf(fact, gathered)),
     waiting: demand?.waiting ?? 0,
     waitingSince: demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt),
+    firstCaller: demand?.caller,
     lastAskedAt: demand?.lastAskedAt,
     lastActiveAt: observed.lastActive.get(name),
     attempts: observed.attempts.get(name),
@@ -121,6 +135,10 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     // Only the parts that a view needs: another place in the memory order is no other slot.
     lastUnserved: last !== undefined && (LOADING.has(last.state) || last.findings.some(({ reason }) => reason === 'NotAskedFor')),
     lastGaveWay: last?.findings.some(({ reason }) => reason === 'InsufficientMemory' || reason === 'GaveWay') === true,
+    lastGaveWayTo: last?.gaveWayTo,
+    lastIdle: last?.findings.some(({ reason }) => IDLE.has(reason)) === true,
+    lastRested: last?.findings.some(({ reason }) => IDLE.has(reason) || UNLOADED.has(reason)) !== false,
+    lastLoadsFor: last?.loadsFor,
     lastAhead: last?.ahead !== undefined && last.ahead.lastActiveAt === observed.lastActive.get(name),
     warm: observed.warm?.get(name),
     warmSoon: observed.warmSoon?.has(name) === true,

@@ -29,7 +29,7 @@ export function boardSlot(
     ...(paused === undefined ? {} : { paused }),
     ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
     ...(decision.memory === undefined ? {} : { memory: decision.memory }),
-    explain: (askedAt, withLog = true) => explainSlot(decision, actions, askedAt, withLog),
+    explain: (askedAt, reader) => explainSlot(decision, actions, askedAt, reader),
   };
 }
 

@@ -5,17 +5,21 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/reasons.ts';
 import { changesWorld, type Action, type ActionArgs } from '../facts/actions.ts';
+import type { Reader } from '../../board.ts';
 import type { Decision, Plan } from '../facts/facts.ts';
 import { HOST, type MemoryGroup, type MemoryCandidate, type MemoryVerdict } from '../facts/memory-pools.ts';
 import { describeFallback } from '../../../schema/slot/fallback.ts';
 import { quoted } from '../../../schema/slot/spec-problem.ts';
 
+const EVERYTHING: Reader = { readsLogs: true, nameOf: (caller) => caller };
+
 /** Why one slot is as it is, one reason a line, the most important first. */
-export function explainSlot(decision: Decision, actions: readonly Action[], now: number, withLog = true): string {
+export function explainSlot(decision: Decision, actions: readonly Action[], now: number, reader = EVERYTHING): string {
   const lines = [
     `Slot "${decision.name}" is ${stateWord(decision)}`,
     ...decision.findings.map((finding) => `  because: ${findingText(finding)}`),
     ...actions.filter(changesWorld).map((action) => `  next: ${actionText(action)}`),
+    ...causeLines(decision, reader),
     ...adviceLines(decision),
     ...conflictLines(decision),
     ...(decision.fallback === undefined ? [] : [`  fallback: ${describeFallback(decision.fallback)}`]),
@@ -25,7 +29,7 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
     ...(decision.prompts === undefined ? [] : promptLines(decision.prompts)),
     ...(decision.readAhead === undefined ? [] : [readAheadLine(decision.readAhead)]),
     ...attemptLines(decision, now),
-    ...(withLog ? logLines(decision) : []),
+    ...(reader.readsLogs ? logLines(decision) : []),
     ...(decision.progress === undefined ? [] : [`  pulled ${progressText(decision.progress)}`]),
     ...(decision.draining.length === 0 ? [] : [`  waiting for the requests of ${quoted(decision.draining)} to end`]),
     ...(decision.serving === undefined ? [] : [`  served by "${decision.serving}"`]),
@@ -133,6 +137,18 @@ function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], te
 const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 const findingText = ({ reason, message }: Finding): string => `${message} [${reason}]`;
+
+function causeLines({ loadsFor, gaveWayTo }: Decision, { nameOf }: Reader): readonly string[] {
+  const askedBy = (caller: string | undefined, text: string): string => {
+    const name = caller === undefined ? undefined : nameOf(caller);
+    return name === undefined ? '' : `${text}asked for by caller "${name}"`;
+  };
+  const load = askedBy(loadsFor, '  ');
+  return [
+    ...(load === '' ? [] : [load]),
+    ...(gaveWayTo === undefined ? [] : [`  gave way to slot "${gaveWayTo.slot}"${askedBy(gaveWayTo.caller, ', ')}`]),
+  ];
+}
 
 /** Only where somebody must act. */
 function adviceLines({ name, conditions }: Decision): readonly string[] {

@@ -26,7 +26,7 @@ import { chooseSplit, turnOf, placeMemory, type PlacementQuestion } from './memo
 import { correctDemand } from '../facts/measured-memory.ts';
 import type { MemoryClaim } from './share-memory.ts';
 import { isAsleep } from './assign-roles.ts';
-import { whyAhead, whyAsleep, whyNotWanted } from './wanted.ts';
+import { loadsFor, whyAhead, whyAsleep, whyNotWanted } from './wanted.ts';
 
 export interface Candidate {
   /** What it was made of, beside the time. */
@@ -146,6 +146,7 @@ function makeClaim(view: SlotView, { needs, held, incumbent }: Pick<MemoryClaim,
       startedAt,
       now,
     }),
+    caller: loadsFor(view),
     reloadBytes: view.model?.kind === 'present' ? (view.model.facts.sizeBytes ?? 0) : 0,
     estimatedBytes: estimate === undefined || needs.demand === estimate ? undefined : estimate.hostBytes + estimate.deviceBytes,
     held,

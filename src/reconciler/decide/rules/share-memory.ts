@@ -8,6 +8,7 @@ import {
   type MemoryCandidate,
   type MemoryVerdict,
   type MemoryPool,
+  type Newcomer,
   type PoolBytes,
   type PoolId,
 } from '../facts/memory-pools.ts';
@@ -16,6 +17,8 @@ import { isSameExcept, isSameValue, reuse } from '../../../schema/words/same-val
 import { chooseSplit, inOrder, placeMemory, type MemoryRequest, type PlacementQuestion } from './memory-turns.ts';
 
 export interface MemoryClaim extends MemoryRequest {
+  /** Key of the caller whose request it is loaded for. */
+  readonly caller?: string | undefined;
   /** Set where its server was measured to use more than this. */
   readonly estimatedBytes?: number | undefined;
   /** What it holds, or will hold where it runs; undefined where it has to be placed. */
@@ -57,8 +60,8 @@ interface Share {
   readonly used: PoolBytes;
   /** The part of it that is loaded always. */
   readonly firm: PoolBytes;
-  /** One of them is still to be started, so that everything after it has to fit beside other programs as well. */
-  readonly beside: boolean;
+  /** The last one in each pool that is still to be started. What comes after one has to fit beside other programs. */
+  readonly newcomers: Readonly<Record<PoolId, Newcomer>>;
   /** Pools that a slot before waits for, the first one that does: nothing else is started in them. */
   readonly reserved: Readonly<Record<PoolId, SlotName>>;
 }
@@ -69,7 +72,7 @@ const NOTHING_GIVEN: Share = {
   ahead: {},
   used: NO_BYTES,
   firm: NO_BYTES,
-  beside: false,
+  newcomers: {},
   reserved: {},
 };
 
@@ -127,7 +130,8 @@ function newTurn(claim: MemoryClaim, found: Share): ShareTurn {
 function isSameShare(one: Share, other: Share): boolean {
   if (one === other) return true;
   if (!isSameValue(one.used, other.used) || !isSameValue(one.running, other.running) || !isSameValue(one.firm, other.firm)) return false;
-  if (one.beside !== other.beside || !isSameValue(one.ahead, other.ahead) || !isSameValue(one.reserved, other.reserved)) return false;
+  if (!isSameValue(one.newcomers, other.newcomers) || !isSameValue(one.ahead, other.ahead)) return false;
+  if (!isSameValue(one.reserved, other.reserved)) return false;
   return one.pools === other.pools || isSameValue([...one.pools], [...other.pools]);
 }
 
@@ -137,7 +141,7 @@ function decide(asked: MemoryClaim, share: Share): Verdict {
   const needs = chooseSplit(asked.needs, (id) => roomIn(share.pools.get(id), share.firm[id] ?? 0, true));
   const claim = asked.held === undefined ? { ...asked, needs } : asked;
   const { split } = claim.needs;
-  const besideOthers = isNew || share.beside;
+  const besideOthers = isNew || Object.keys(share.newcomers).length > 0;
   const room = (used: PoolBytes) => (id: PoolId) => roomIn(share.pools.get(id), used[id] ?? 0, besideOthers);
   const placement =
     claim.held === undefined
@@ -148,6 +152,7 @@ function decide(asked: MemoryClaim, share: Share): Verdict {
   const pool = short ?? reserved ?? Object.keys(placement).at(-1) ?? HOST;
   const keptFor = short === undefined && reserved !== undefined ? share.reserved[reserved] : undefined;
   const admitted = short === undefined && reserved === undefined;
+  const givesWayTo = isNew || short === undefined ? undefined : share.newcomers[short];
   const { budgetBytes, othersBytes = 0 } = share.pools.get(pool) ?? {};
   return {
     admitted,
@@ -162,6 +167,7 @@ function decide(asked: MemoryClaim, share: Share): Verdict {
     othersBytes: besideOthers ? othersBytes : 0,
     aheadBytes: share.used[pool] ?? 0,
     ...(keptFor === undefined ? {} : { keptFor }),
+    ...(givesWayTo === undefined ? {} : { givesWayTo }),
     ahead: share.ahead[pool] ?? NOBODY,
   };
 }
@@ -170,14 +176,15 @@ const NOBODY: readonly SlotName[] = [];
 
 function after(share: Share, claim: MemoryClaim, { placement, admitted }: Verdict): Share {
   if (admitted) {
-    const { ahead, used, firm, beside, running } = share;
+    const { ahead, used, firm, newcomers, running } = share;
+    const newcomer = { slot: claim.slot, caller: claim.caller };
     return {
       ...share,
       running: claim.held === undefined ? addBytes(running, placement) : running,
       ahead: withName(ahead, claim.slot, placement),
       used: addBytes(used, placement),
       firm: claim.turn.group === 'always' ? addBytes(firm, placement) : firm,
-      beside: beside || !claim.incumbent,
+      newcomers: claim.incumbent ? newcomers : { ...newcomers, ...Object.fromEntries(Object.keys(placement).map((id) => [id, newcomer])) },
     };
   }
   const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && claim.turn.group !== 'warm' && mayFit(claim, placement, share, true);

@@ -98,6 +98,16 @@ export function abandonedAt(view: SlotView): number | undefined {
   return isInUse(view) || hasLoaded(view) ? undefined : view.lastAskedAt + ABANDONED_MS;
 }
 
+/**
+ * Key of the caller whose request loads the slot: the first one that waited while it rested, also after it has left.
+ * Undefined where the slot would be loaded without, as after a crash.
+ */
+export function loadsFor(view: SlotView): string | undefined {
+  if (view.lastServing !== undefined) return undefined;
+  const rested = view.lastIdle || (view.spec.load === 'on-demand' && view.lastRested);
+  return view.lastLoadsFor ?? (rested ? view.firstCaller : undefined);
+}
+
 /** The idle time counts from then on. */
 function hasLoaded({ workloads }: SlotView): boolean {
   return workloads.some(({ alive, standing, known }) => alive && standing === 'current' && known.probe?.status === 'passing');

@@ -6,6 +6,7 @@ import {
   wakeFor,
   type ReceivedReport,
 } from '../../../../src/cluster/leadership/decide/merge-traffic.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const SEEN = 1_000_000;
@@ -48,6 +49,15 @@ describe('mergeTraffic()', () => {
     ],
   ])('%s', (_what, local, others, expected) => {
     expect(merge(local, ...others)).toEqual(expected);
+  });
+
+  test('knows whose request waits elsewhere, and prefers the one that waits here', () => {
+    const chat = SlotName.parse('chat');
+    const others = [{ report: reportOf({ chat: [1, 50] }, {}, { chat: 'token:other' }), seenAt: SEEN, fresh: true }];
+    const callerOf = (local: ReturnType<typeof factsOf>) => merge(local, ...others).demand.get(chat)?.caller;
+    expect(callerOf(factsOf())).toBe('token:other');
+    const own = { waiting: 1, waitingSince: SEEN - 5, lastAskedAt: SEEN - 5, caller: 'token:own' };
+    expect(callerOf({ demand: new Map([[chat, own]]), workloads: new Map() })).toBe('token:own');
   });
 
   test('keeps the time of last use after it is no longer reported', () => {

@@ -12,8 +12,9 @@ export function factsOf(demand: Pairs = {}, use: Pairs = {}): TrafficFacts {
   };
 }
 
-export function reportOf(demand: Pairs = {}, use: Pairs = {}): TrafficReport {
+export function reportOf(demand: Pairs = {}, use: Pairs = {}, callers: Readonly<Record<string, string>> = {}): TrafficReport {
   return {
+    callers: new Map(Object.entries(callers)),
     demand: new Map(Object.entries(demand).map(([slot, [count, agoMs]]) => [SlotName.parse(slot), { count, agoMs }])),
     use: new Map(Object.entries(use).map(([id, [count, agoMs]]) => [WorkloadId.parse(id), { count, agoMs }])),
   };

@@ -6,6 +6,7 @@ import {
   reportDueAt,
   type TrafficReport,
 } from '../../../../src/cluster/leadership/decide/traffic-report.ts';
+import { SlotName } from '../../../../src/schema/words/names.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const NOW = 1_000_000_000_000;
@@ -15,6 +16,26 @@ describe('composeReport()', () => {
   test('reports ages instead of times, so that clocks may differ', () => {
     const facts = factsOf({ chat: [2, NOW - 50] }, { w1: [1, NOW - 3000], w2: [0, NOW - 70_000] });
     expect(composeReport(facts, NOW)).toEqual(reportOf({ chat: [2, 50] }, { w1: [1, 3000], w2: [0, 70_000] }));
+  });
+
+  test('says whose request waits, of at most 100 slots, and with at most 200 characters', () => {
+    const waits = (index: number, caller: string | undefined) =>
+      [SlotName.parse(`s${index}`), { waiting: 1, lastAskedAt: NOW - index, caller }] as const;
+    const demand = new Map([
+      waits(0, undefined),
+      ...Array.from({ length: 200 }, (_, index) => waits(index + 1, `user:${'x'.repeat(300)}`)),
+    ]);
+    const report = composeReport({ demand, workloads: new Map() }, NOW);
+    expect([...report.callers.values()]).toEqual(Array.from({ length: 100 }, () => `user:${'x'.repeat(195)}`));
+    expect(parseTraffic(formatTraffic(report))).toEqual(report);
+  });
+
+  test('reads reports of earlier versions, and leaves out callers that cannot be', () => {
+    const read = (more: object) => parseTraffic(JSON.stringify({ version: 1, demand: { chat: [1, 0] }, use: {}, ...more }));
+    expect(read({})).toEqual(reportOf({ chat: [1, 0] }));
+    expect(read({ callers: { chat: 5 } })).toEqual(reportOf({ chat: [1, 0] }));
+    expect(read({ callers: { chat: 'x'.repeat(201) } })).toEqual(reportOf({ chat: [1, 0] }));
+    expect(read({ callers: { chat: 'token:1' } })).toEqual(reportOf({ chat: [1, 0] }, {}, { chat: 'token:1' }));
   });
 
   test('reports no negative ages after the clock was set back', () => {

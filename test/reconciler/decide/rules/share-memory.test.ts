@@ -98,9 +98,26 @@ describe('shareMemory()', () => {
 
   const serves = { incumbent: true, onDemand: true, busy: true } as const;
   const asked = { onDemand: true, busy: true } as const;
+  const loadedFor = (ms: number): Words => ({ ...serves, passingSince: NOW - ms });
 
   test('lets a requested slot come before an idle on-demand slot', () => {
     expect(admitted([claim('a', { incumbent: true, onDemand: true }), claim('b', asked)], 15)).toEqual(['b']);
+  });
+
+  test('says to whom a slot gives way, and for whose request', () => {
+    const newcomer = { ...claim('b', asked), caller: 'token:1' };
+    const to = (claims: readonly MemoryClaim[], slot: string, budget = 15) =>
+      shareMemory(claims, hostOf(budget)).verdicts.get(slotName(slot))?.givesWayTo;
+    const idle = claim('a', { incumbent: true, onDemand: true });
+    expect(to([idle, newcomer], 'a')).toEqual({ slot: 'b', caller: 'token:1' });
+    expect(to([idle, claim('b', { priority: 1 })], 'a')).toEqual({ slot: 'b', caller: undefined });
+    // The last one that takes memory is the one for which there is none left.
+    const second = { ...claim('c', { ...asked, bytes: 5 }), caller: 'token:2', waitingSince: 1 };
+    expect(to([idle, newcomer, second], 'a', 24)).toEqual({ slot: 'c', caller: 'token:2' });
+    expect(to([idle, newcomer], 'b')).toBeUndefined();
+    expect(to([claim('a', loadedFor(29_999)), newcomer], 'b')).toBeUndefined();
+    // Nobody has come: the budget was lowered.
+    expect(to([idle], 'a', 5)).toBeUndefined();
   });
 
   test('lets an idle slot of higher priority give way to a request, which nobody else would serve', () => {
@@ -109,7 +126,6 @@ describe('shareMemory()', () => {
   });
 
   test('lets a slot with requests keep its memory until its turn ends', () => {
-    const loadedFor = (ms: number): Words => ({ ...serves, passingSince: NOW - ms });
     // The load took from 0 until then, which is more than the longest turn of 30 s.
     expect(admitted([claim('a', loadedFor(29_999)), claim('b', asked)], 15)).toEqual(['a']);
     expect(admitted([claim('a', loadedFor(30_000)), claim('b', asked)], 15)).toEqual(['b']);
