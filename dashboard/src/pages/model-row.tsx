@@ -5,7 +5,7 @@ import { useApp, useMay } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
-import { ApiError, messageOf } from '../io/client.ts';
+import { ApiError, messageOf, type Client } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
@@ -154,6 +154,10 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
     </div>
   );
 }
+
+/** Frees every slot whose model has this licence, and downloads the model. */
+export const acceptLicence = async (client: Client, model: string): Promise<unknown> =>
+  await client.fetchJson(`/api/models/${encodeURIComponent(model)}/pull`, { method: 'POST', body: { accept_license: true } });
 
 /** Restricted licences must be accepted before the download. */
 function isLicenceRefusal(error: unknown, { license }: ModelEntry): boolean {

@@ -107,14 +107,15 @@ function Fix({ name, slot, alarm }: { readonly name: string; readonly slot: Slot
   const may = useMay();
   const fix = may('admin') ? fixOf(alarm) : 'explain';
   const model = slot.status.wanted_model ?? slot.status.model;
-  const accept = (id: string): void => {
-    const path = `/api/models/${encodeURIComponent(id)}/pull`;
-    client.fetchJson(path, { method: 'POST', body: { accept_license: true } }).catch((error: unknown) => setFailure(messageOf(error)));
+  const accept = async (id: string): Promise<void> => {
+    // Loaded on demand, with the list of models.
+    const { acceptLicence } = await import('../pages/model-row.tsx');
+    await acceptLicence(client, id).catch((error: unknown) => setFailure(messageOf(error)));
   };
   if (fix === 'licence' && model !== null)
     return (
       <>
-        <button type="button" onClick={() => accept(model)}>
+        <button type="button" onClick={() => void accept(model)}>
           {T.acceptLicenceOf(model)}
         </button>
         {failure !== '' && <span role="alert">{failure}</span>}
