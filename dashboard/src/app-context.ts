@@ -5,7 +5,8 @@ import type { Signal } from '@preact/signals';
 import type { Place } from './decide/route.ts';
 import type { Client } from './io/client.ts';
 import type { Store } from './io/store.ts';
-import type { Plan, SwitchedProfile } from './types.ts';
+import { GRANTS, type Access } from '../../src/schema/words/access.ts';
+import type { Plan, Scope, SwitchedProfile } from './types.ts';
 
 /** The plan of a change, and the resource version that it is based on. */
 export interface PlannedChange {
@@ -21,6 +22,8 @@ export interface Change {
   /** Message if the resource has changed since the plan was made. */
   readonly conflict: string;
   plan(client: Client, signal: AbortSignal): Promise<PlannedChange>;
+  /** Where the effect of the change can be watched. Default: the page stays. */
+  readonly watch?: Place;
   /** Rejects with status 409 if there is a newer version. */
   apply(client: Client, version: string | null): Promise<unknown>;
 }
@@ -31,11 +34,19 @@ export interface App {
   readonly place: Signal<Place>;
   readonly change: Signal<Change | undefined>;
   readonly needsToken: Signal<boolean>;
+  /** What the user may do; undefined until the service has said it. */
+  readonly scope: Signal<Scope | undefined>;
   /** Milliseconds since 1970, updated every second. */
   readonly now: Signal<number>;
 }
 
 export const AppContext = createContext<App | undefined>(undefined);
+
+/** Returns whether routes of an access answer the user. Everything is offered until the scope is known. */
+export function useMay(): (access: Access) => boolean {
+  const scope = useApp().scope.value;
+  return (access) => scope === undefined || access === 'open' || GRANTS[scope].includes(access);
+}
 
 export function useApp(): App {
   const app = useContext(AppContext);

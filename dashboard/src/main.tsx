@@ -1,11 +1,12 @@
 /** Starts the dashboard. */
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { AppContext, type App, type Change } from './app-context.ts';
 import { Shell } from './shell.tsx';
 import { readPlace } from './decide/route.ts';
 import { createClient } from './io/client.ts';
 import { createStore } from './io/store.ts';
+import type { AuthStatus, Scope } from './types.ts';
 import './styles/tokens.css';
 import './styles/controls.css';
 import './styles/frame.css';
@@ -21,7 +22,16 @@ function start(root: Element): void {
   const client = createClient(() => (needsToken.value = true));
   const place = signal(readPlace(location.hash));
   const now = signal(Date.now());
-  const app: App = { client, store: createStore(client), place, change: signal<Change | undefined>(undefined), needsToken, now };
+  const scope = signal<Scope | undefined>(undefined);
+  const app: App = { client, store: createStore(client), place, change: signal<Change | undefined>(undefined), needsToken, scope, now };
+  // At the start, and after each sign-in.
+  effect(() => {
+    if (needsToken.value) return;
+    client.fetchJson<AuthStatus>('/api/auth/status').then(
+      (status) => (scope.value = status.scope ?? undefined),
+      () => undefined,
+    );
+  });
   window.addEventListener('hashchange', () => (place.value = readPlace(location.hash)));
   setInterval(() => {
     if (!document.hidden) now.value = Date.now();

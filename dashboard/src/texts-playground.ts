@@ -1,4 +1,6 @@
 /** Texts of the playground, loaded with it. */
+import type { Speed } from './decide/chat.ts';
+import { formatSeconds } from './decide/format.ts';
 import type { PlaygroundPart } from './decide/route.ts';
 import type { Capability } from './types.ts';
 
@@ -32,7 +34,22 @@ export const P = {
   send: 'Send',
   newChat: 'New chat',
   reasoning: 'Reasoning',
+  /** Only what the server said. */
+  speedOf: ({ outputTokens, tokensPerSecond, firstTokenSeconds, promptTokens, cachedTokens }: Speed) =>
+    [
+      outputTokens !== undefined && `${outputTokens} tokens`,
+      tokensPerSecond !== undefined && `${tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)} tokens/s`,
+      firstTokenSeconds !== undefined && `first token ${formatSeconds(firstTokenSeconds)}`,
+      promptTokens !== undefined && `${promptTokens} prompt tokens${cachedTokens === undefined ? '' : `, ${cachedTokens} cached`}`,
+    ]
+      .filter((part) => part !== false)
+      .join(' · '),
+  taskDone: 'Done',
+  taskOpen: 'To do',
   toolCall: 'Tool call',
+  toolResult: 'Tool result',
+  resultOf: (tool: string) => `Result of ${tool}`,
+  sendResults: 'Send results',
   you: 'You',
   conversation: 'Conversation',
   tryThese: 'Type a message, or try an example:',
@@ -42,7 +59,7 @@ export const P = {
   removeImage: 'Remove image',
   image: 'Image',
   tools: 'Tools (JSON)',
-  toolsWhy: 'Tool calls are shown, not executed.',
+  toolsWhy: 'Tool calls are shown, not executed. Enter their results yourself.',
   toolsInvalid: 'Tools must be a JSON array',
   prompt: 'Prompt',
   modelDefault: 'Model default',

@@ -17,6 +17,7 @@ export type Slot = z.output<typeof answers.Slot>;
 export type SlotState = Slot['status']['state'];
 export type Condition = z.output<typeof answers.Condition>;
 export type Progress = z.output<typeof answers.Progress>;
+export type SlotText = z.output<typeof answers.SlotText>;
 export type SlotList = z.output<typeof answers.SlotList>;
 export type SlotLine = z.output<typeof answers.SlotLine>;
 export type Status = z.output<typeof answers.Status>;
@@ -72,4 +73,5 @@ export interface CreatedToken extends Omit<TokenEntry, 'last_used_at'> {
 export interface AuthStatus {
   readonly auth_enabled: boolean;
   readonly mode: 'off' | 'basic';
+  readonly scope: Scope | null;
 }

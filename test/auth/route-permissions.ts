@@ -92,6 +92,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   // Changes, and everything about tokens.
   'POST /v1/audio/voices': ADMIN,
   'DELETE /v1/audio/voices/:name': ADMIN,
+  'GET /api/slots/:name/text': ADMIN,
   'PUT /api/slots/:name': ADMIN,
   'PATCH /api/slots/:name': ADMIN,
   'DELETE /api/slots/:name': ADMIN,

@@ -70,8 +70,9 @@ describeWithBrowser('the playground of the dashboard', () => {
     const dialog = page.getByRole('dialog');
     await dialog.locator('.plan li').first().waitFor();
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    await dialog.waitFor({ state: 'hidden' });
-    await page.getByRole('link', { name: 'Slots' }).click();
+    // There the change can be watched.
+    await page.waitForURL(/#\/slots\/primary\/timeline$/);
+    await page.getByRole('dialog', { name: 'primary' }).getByRole('button', { name: 'Close' }).click();
     const card = page.locator('[data-slot=primary]');
     await card.locator('.model', { hasText: 'demo-fox' }).waitFor();
     await card.locator('.badge strong', { hasText: /^(ready|idle)$/ }).waitFor();
@@ -166,7 +167,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.getByLabel('Context').fill('');
     await page.getByLabel('Context').blur();
     await page.getByRole('button', { name: 'Apply' }).click();
-    await page.getByText('No changes').waitFor();
+    await page.waitForURL(/#\/slots\/embed\/timeline$/);
     const stored: unknown = await (await fetch(`${service.url}/api/slots/embed`)).json();
     expect(stored).toMatchObject({ spec: { priority: 5 } });
   }, 60_000);

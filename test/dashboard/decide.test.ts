@@ -148,7 +148,7 @@ test('a streamed answer collects content, reasoning, tool calls, the finish reas
     images: [],
     content: 'Hello',
     reasoning: 'Hm',
-    tools: [{ name: 'look', args: '{"a":1}' }],
+    tools: [{ id: '', name: 'look', args: '{"a":1}' }],
     ended: 'length',
   });
   expect(extendAnswer(answer, '{"error":{"message":"Broken"}}').ended).toBe('Broken');

@@ -101,7 +101,7 @@ test('the gallery accepts only URLs of the cache', () => {
 
 test('a message with images is sent in parts, and one without as a string', () => {
   const user = { ...EMPTY_ANSWER, role: 'user', content: 'What is it?' } as const;
-  expect(chatBody('primary', [user])).toEqual({ model: 'primary', stream: true, messages: [{ role: 'user', content: 'What is it?' }] });
+  expect(chatBody('primary', [user])).toEqual({ model: 'primary', messages: [{ role: 'user', content: 'What is it?' }] });
   const [sent] = Object(chatBody('primary', [{ ...user, images: ['data:x'] }], [{ type: 'function' }]))['messages'];
   expect(sent.content).toEqual([
     { type: 'text', text: 'What is it?' },
@@ -109,7 +109,7 @@ test('a message with images is sent in parts, and one without as a string', () =
   ]);
   const piece = (args: string) =>
     JSON.stringify({ choices: [{ delta: { tool_calls: [{ index: 0, function: { name: '', arguments: args } }] } }] });
-  expect(extendAnswer(extendAnswer(EMPTY_ANSWER, piece('{"a"')), piece(':1}')).tools).toEqual([{ name: '', args: '{"a":1}' }]);
+  expect(extendAnswer(extendAnswer(EMPTY_ANSWER, piece('{"a"')), piece(':1}')).tools).toEqual([{ id: '', name: '', args: '{"a":1}' }]);
 });
 
 describe('the memory of a machine', () => {

@@ -1,9 +1,11 @@
 /** A conversation, and how the events of a streamed response extend it. Pure. */
 import { at, listOf, parseJson, textOf } from './untrusted.ts';
-import type { Table } from './patch.ts';
+import { isTable, type Table } from './patch.ts';
 
 export interface ChatMessage {
-  readonly role: 'user' | 'assistant';
+  readonly role: 'user' | 'assistant' | 'tool';
+  /** Of a tool's result: the call that it answers. */
+  readonly callId?: string;
   readonly content: string;
   /** Reasoning before the answer. */
   readonly reasoning: string;
@@ -12,9 +14,22 @@ export interface ChatMessage {
   readonly images: readonly string[];
   /** The finish reason, the text for "stopped by the user", or an error message. */
   readonly ended?: string;
+  readonly speed?: Speed;
+}
+
+/** As the server counts; undefined where it does not say. */
+export interface Speed {
+  readonly promptTokens: number | undefined;
+  /** Of the prompt: those that were not computed again. */
+  readonly cachedTokens: number | undefined;
+  readonly outputTokens: number | undefined;
+  readonly tokensPerSecond: number | undefined;
+  /** As the page measured it. */
+  readonly firstTokenSeconds?: number;
 }
 
 export interface ToolCall {
+  readonly id: string;
   readonly name: string;
   readonly args: string;
 }
@@ -36,27 +51,77 @@ export function extendAnswer(answer: ChatMessage, data: string): ChatMessage {
     reasoning: answer.reasoning + textOf(at(delta, 'reasoning_content')),
     tools: addTools(answer.tools, at(delta, 'tool_calls')),
     ...(reason === '' ? {} : { ended: reason }),
+    ...speedOf(answer.speed, event),
   };
 }
+
+/** `usage` is OpenAI's, `timings` llama.cpp's; either may come in an event without text. */
+function speedOf(before: Speed | undefined, event: unknown): Pick<ChatMessage, 'speed'> {
+  const [usage, timings] = [at(event, 'usage'), at(event, 'timings')];
+  if (!isTable(usage) && !isTable(timings)) return {};
+  const computed = countOf(at(timings, 'prompt_n'));
+  const reused = countOf(at(timings, 'cache_n'));
+  const prompt = computed === undefined ? undefined : computed + (reused ?? 0);
+  return {
+    speed: {
+      promptTokens: countOf(at(usage, 'prompt_tokens')) ?? prompt ?? before?.promptTokens,
+      cachedTokens: countOf(at(at(usage, 'prompt_tokens_details'), 'cached_tokens')) ?? reused ?? before?.cachedTokens,
+      outputTokens: countOf(at(usage, 'completion_tokens')) ?? countOf(at(timings, 'predicted_n')) ?? before?.outputTokens,
+      tokensPerSecond: countOf(at(timings, 'predicted_per_second')) ?? before?.tokensPerSecond,
+    },
+  };
+}
+
+const countOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 
 function addTools(tools: readonly ToolCall[], pieces: unknown): readonly ToolCall[] {
   const next = [...tools];
   for (const piece of listOf(pieces)) {
     const given = at(piece, 'index');
     const index = typeof given === 'number' ? given : next.length;
-    const before = next[index] ?? { name: '', args: '' };
+    const before = next[index] ?? { id: '', name: '', args: '' };
     const called = at(piece, 'function');
-    next[index] = { name: before.name + textOf(at(called, 'name')), args: before.args + textOf(at(called, 'arguments')) };
+    next[index] = {
+      id: before.id || textOf(at(piece, 'id')),
+      name: before.name + textOf(at(called, 'name')),
+      args: before.args + textOf(at(called, 'arguments')),
+    };
   }
   return next;
 }
 
-/** `tools` as in the API. Default: none. */
-export function chatBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
-  return { model, stream: true, messages: messages.map(messageBody), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
+/** The messages of a text that an earlier version of the page may have written; others are left out. */
+export function readMessages(text: string): readonly ChatMessage[] {
+  const read = listOf(parseJson(text));
+  return read.filter((message): message is ChatMessage => {
+    const lists = [at(message, 'tools'), at(message, 'images')];
+    const texts = [at(message, 'role'), at(message, 'content'), at(message, 'reasoning')];
+    return isTable(message) && lists.every(Array.isArray) && texts.every((each) => typeof each === 'string');
+  });
 }
 
-function messageBody({ role, content, images }: ChatMessage): Table {
+/** The calls of the last message, which must be answered before the next question. */
+export function openCalls(messages: readonly ChatMessage[]): readonly ToolCall[] {
+  const last = messages.at(-1);
+  return last?.role === 'assistant' ? last.tools : [];
+}
+
+/** `results` in the order of the calls. */
+export const toolResults = (calls: readonly ToolCall[], results: readonly string[]): readonly ChatMessage[] =>
+  calls.map(({ id }, index) => ({ ...EMPTY_ANSWER, role: 'tool', callId: id, content: results[index] ?? '' }));
+
+/** `tools` as in the API. Default: none. */
+export function chatBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
+  return { model, messages: messages.map(messageBody), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
+}
+
+function messageBody({ role, content, images, tools, callId }: ChatMessage): Table {
+  if (callId !== undefined) return { role, tool_call_id: callId, content };
+  if (tools.length > 0) {
+    const calls = tools.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args } }));
+    return { role, content, tool_calls: calls };
+  }
   if (images.length === 0) return { role, content };
   const pictures = images.map((url) => ({ type: 'image_url', image_url: { url } }));
   return { role, content: [{ type: 'text', text: content }, ...pictures] };

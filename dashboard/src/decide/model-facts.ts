@@ -1,5 +1,5 @@
 /** What the list of models shows and offers. Pure. */
-import type { ModelEntry, Pull, Slot } from '../types.ts';
+import type { Capability, ModelEntry, Pull, Slot } from '../types.ts';
 
 export function matchesModel(model: ModelEntry, search: string): boolean {
   const words = search
@@ -17,9 +17,39 @@ export function splitModels(models: readonly ModelEntry[]): {
   return { here: models.filter(({ present }) => present), others: models.filter(({ present }) => !present) };
 }
 
-/** Names of the slots with the model's provider, except those with an invalid document. */
+/** What requests ask of a model of each kind, and the built-in slot for it. */
+const USES: Readonly<Record<NonNullable<ModelEntry['kind']>, { readonly serves: Capability; readonly slot: string | undefined }>> = {
+  chat: { serves: 'chat', slot: 'primary' },
+  coder: { serves: 'chat', slot: 'primary' },
+  vision: { serves: 'chat', slot: 'primary' },
+  embed: { serves: 'embedding', slot: 'embed' },
+  rerank: { serves: 'rerank', slot: undefined },
+  transcription: { serves: 'transcription', slot: 'stt' },
+  speech: { serves: 'speech', slot: 'tts' },
+  image: { serves: 'image', slot: 'img' },
+};
+const BUILT_IN = new Map(Object.values(USES).flatMap(({ serves, slot }) => (slot === undefined ? [] : [[slot, serves] as const])));
+
+/** A kind that the catalogue does not name is derived from how the model pools its vectors. */
+function useOf({ kind, pooling, provider }: ModelEntry): (typeof USES)['chat'] | undefined {
+  if (kind !== null) return USES[kind];
+  if (provider !== 'gguf') return undefined;
+  return USES[pooling === null ? 'chat' : pooling === 'rank' ? 'rerank' : 'embed'];
+}
+
+/**
+ * Names of the slots that could serve the model, its built-in slot first. A slot keeps what it serves; one that serves
+ * nothing yet takes any model of its provider. Slots with an invalid document are left out.
+ */
 export function slotsFor(model: ModelEntry, slots: readonly Slot[]): readonly string[] {
-  return slots.filter(({ spec, status }) => spec !== null && status.provider === model.provider).map(({ name }) => name);
+  const use = useOf(model);
+  const suits = ({ name, spec, status: { provider, capabilities } }: Slot): boolean => {
+    if (spec === null || provider !== model.provider) return false;
+    const served = capabilities.length > 0 ? capabilities : [BUILT_IN.get(name)].filter((each) => each !== undefined);
+    return use === undefined || served.length === 0 || served.includes(use.serves);
+  };
+  const names = slots.filter(suits).map(({ name }) => name);
+  return names.toSorted((one, other) => Number(other === use?.slot) - Number(one === use?.slot));
 }
 
 export function pullOf(model: ModelEntry, pulls: readonly Pull[]): Pull | undefined {

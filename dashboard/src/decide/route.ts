@@ -1,10 +1,21 @@
 /** URLs of the pages: `#/slots/primary/logs`. They are fragments, so that the service serves a single page. Pure. */
 
+import type { Access } from '../../../src/schema/words/access.ts';
+
 export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;
 export type PageName = (typeof PAGES)[number];
 
 export const SLOT_TABS = ['explain', 'timeline', 'logs', 'history', 'edit'] as const;
 export type SlotTab = (typeof SLOT_TABS)[number];
+
+/** What each tab asks of the service. */
+export const TAB_ACCESS: Readonly<Record<SlotTab, Access>> = {
+  explain: 'read',
+  timeline: 'read',
+  logs: 'all',
+  history: 'read',
+  edit: 'admin',
+};
 
 /** Tabs of the pages that have them; the first is the default. */
 export const PARTS = {

@@ -1,4 +1,5 @@
 /** What the page shows of slots, pods and profiles, and the actions it offers. Pure. */
+import type { StalledReason } from '../../../src/schema/status/reasons.ts';
 import type { AT_REST_REASONS } from '../../../src/schema/status/slot-reasons.ts';
 import type { Condition, Pod, ProfileEntry, Slot, SlotState, TimelineEntry } from '../types.ts';
 
@@ -7,6 +8,29 @@ export function needsAttention(slot: Slot): Condition | undefined {
   const { conditions } = slot.status;
   const is = (type: string, status: string) => conditions.find((condition) => condition.type === type && condition.status === status);
   return is('Stalled', 'True') ?? is('SpecValid', 'False');
+}
+
+/** What a user does about an alarm. Default: reads the explanation. */
+const FIXES: Readonly<Partial<Record<StalledReason, 'edit' | 'licence' | 'model' | 'restart'>>> = {
+  SpecInvalid: 'edit',
+  ArgumentsRefused: 'edit',
+  LicenseNotAccepted: 'licence',
+  ModelMissing: 'model',
+  ModelUnusable: 'model',
+  ModelUnsuitable: 'model',
+  ModelGated: 'model',
+  ModelTooLarge: 'model',
+  ModelHashMismatch: 'model',
+  DeviceTooSmall: 'model',
+  ModelAnswersNonsense: 'model',
+  DiskFull: 'restart',
+  StartFailed: 'restart',
+  CrashLoop: 'restart',
+};
+
+export function fixOf(alarm: Pick<Condition, 'type' | 'reason'> | undefined): 'edit' | 'licence' | 'model' | 'restart' | 'explain' {
+  if (alarm?.type === 'SpecValid') return 'edit';
+  return Object.entries(FIXES).find(([reason]) => reason === alarm?.reason)?.[1] ?? 'explain';
 }
 
 /** The problem that the controller is working on, if any. */
@@ -24,12 +48,27 @@ export function whyOff(slot: Slot): string | undefined {
   return off !== undefined && state === 'offline' && Object.hasOwn(AT_REST, off.reason) ? off.message : undefined;
 }
 
+/** Off until its next request, as it was declared. */
+export const restsOnDemand = (slot: Slot): boolean => isEnabled(slot) && whyOff(slot) !== undefined && needsAttention(slot) === undefined;
+
 /** Conditions whose desired status is "True". */
 const GOOD_IF_TRUE: ReadonlySet<Condition['type']> = new Set(['Ready', 'UpToDate', 'SpecValid']);
 
 /** Whether the condition says anything that a user may want to know. */
 export function isNotable(condition: Pick<Condition, 'type' | 'status'>): boolean {
   return condition.type === 'Reconciling' ? condition.status !== 'False' : toneOf(condition) !== 'good';
+}
+
+interface ConditionGroup extends Pick<Condition, 'reason' | 'message'> {
+  readonly types: readonly Pick<Condition, 'type' | 'status'>[];
+}
+
+/** Several conditions have one cause, which is told once. */
+export function groupConditions(conditions: readonly Condition[]): readonly ConditionGroup[] {
+  const groups = Map.groupBy(conditions, ({ reason, message }) => `${reason} ${message}`);
+  return [...groups.values()].flatMap((types) =>
+    types[0] === undefined ? [] : { reason: types[0].reason, message: types[0].message, types },
+  );
 }
 
 /** CSS class of a condition's tag. `Reconciling` is neither good nor bad. */
@@ -90,17 +129,20 @@ export function orderSlots(slots: readonly Slot[]): readonly string[] {
 export interface Summary {
   readonly needAttention: number;
   /** Only states with slots, in a fixed order. */
-  readonly states: readonly { readonly state: SlotState; readonly count: number }[];
+  readonly states: readonly { readonly state: SlotState | 'resting'; readonly count: number }[];
   readonly memoryBytes: number;
 }
 
-const STATES: readonly SlotState[] = ['serving', 'ready', 'idle', 'warming', 'starting', 'pulling', 'unloading', 'offline'];
+const STATES = ['serving', 'ready', 'idle', 'resting', 'warming', 'starting', 'pulling', 'unloading', 'offline'] as const;
+
+/** The state, or "resting" for a slot that is off as it was declared. */
+export const toneOfSlot = (slot: Slot): SlotState | 'resting' => (restsOnDemand(slot) ? 'resting' : slot.status.state);
 
 /** Counts the memory of running slots only. */
 export function summarize(slots: readonly Slot[]): Summary {
   return {
     needAttention: slots.filter((slot) => needsAttention(slot) !== undefined).length,
-    states: STATES.map((state) => ({ state, count: slots.filter(({ status }) => status.state === state).length })).filter(
+    states: STATES.map((state) => ({ state, count: slots.filter((slot) => toneOfSlot(slot) === state).length })).filter(
       ({ count }) => count > 0,
     ),
     memoryBytes: slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memory_bytes ?? 0)), 0),

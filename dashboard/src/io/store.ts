@@ -198,6 +198,9 @@ export function createStore(client: Client): Store {
   };
 }
 
+/** Reads the names only, so that an event of a slot draws no list of slots again. */
+export const allSlots = (store: Store): readonly Slot[] => (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.peek() ?? []);
+
 function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
   return {
     slot: signal(slot),

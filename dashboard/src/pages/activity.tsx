@@ -35,8 +35,10 @@ const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
   logs: Logs,
 };
 
+const NEEDS = { requests: 'all', usage: 'all', changes: 'admin', logs: 'all' } as const;
+
 export function ActivityPage(): JSX.Element {
-  return <TabbedPage page="activity" names={ACTIVITY_NAMES} parts={SHOWN} />;
+  return <TabbedPage page="activity" names={ACTIVITY_NAMES} parts={SHOWN} needs={NEEDS} />;
 }
 
 interface EntriesProps {

@@ -1,17 +1,18 @@
 /** A model with its size, memory, licence and actions. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
-import { ApiError, messageOf } from '../io/client.ts';
+import { ApiError, messageOf, type Client } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
 import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { FitCheck } from './fit-check.tsx';
 import { loadChange } from '../slots/slot-actions.ts';
+import { allSlots } from '../io/store.ts';
 
 interface ModelRowProps {
   readonly model: ModelEntry;
@@ -111,8 +112,9 @@ function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
 
 type ModelButtonsProps = Pick<ModelRowProps, 'model' | 'target' | 'onPull'> & { readonly pull: Pull | undefined };
 
-function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element {
+function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element | null {
   const { client, store, change } = useApp();
+  const may = useMay();
   const [failure, setFailure] = useState('');
   const [asksLicence, setAsksLicence] = useState(false);
   const path = `/api/models/${encodeURIComponent(model.id)}`;
@@ -124,9 +126,9 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
       setAsksLicence(body === undefined && isLicenceRefusal(error, model));
     });
   };
-  const all = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.peek() ?? []);
-  const fitting = target === undefined ? slotsFor(model, all) : [target];
+  const fitting = target === undefined ? slotsFor(model, allSlots(store)) : [target];
   const pulling = pull !== undefined && !pull.failed;
+  if (!may('admin')) return null;
   return (
     <div class="buttons" role="group" aria-label={`${T.actions}: ${model.id}`}>
       {!model.present && !pulling && (
@@ -152,6 +154,10 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
     </div>
   );
 }
+
+/** Frees every slot whose model has this licence, and downloads the model. */
+export const acceptLicence = async (client: Client, model: string): Promise<unknown> =>
+  await client.fetchJson(`/api/models/${encodeURIComponent(model)}/pull`, { method: 'POST', body: { accept_license: true } });
 
 /** Restricted licences must be accepted before the download. */
 function isLicenceRefusal(error: unknown, { license }: ModelEntry): boolean {

@@ -3,7 +3,8 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
-import { matchesModel, splitModels } from '../decide/model-facts.ts';
+import { matchesModel, slotsFor, splitModels } from '../decide/model-facts.ts';
+import { allSlots } from '../io/store.ts';
 import { ModelRow } from './model-row.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { SearchField } from '../parts/fields.tsx';
@@ -13,15 +14,16 @@ import type { Hardware, ModelEntry, Models, Pull, Pulls } from '../types.ts';
 const PULLS_MS = 1500;
 
 export function ModelsPage(): JSX.Element {
-  const { client, place } = useApp();
+  const { client, place, store } = useApp();
   const [search, setSearch] = useState('');
   const { pulls, reload, round } = usePulls();
   const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), [round]);
   const hardware = useLoaded((signal) => client.fetchJson<Hardware>('/api/hardware', { signal }), []);
   const machine = hardware.kind === 'done' ? hardware.value : undefined;
-  const found = models.kind === 'done' ? models.value.models.filter((model) => matchesModel(model, search)) : [];
-  const { here, others } = splitModels(found);
   const target = place.value.slot;
+  const suits = (model: ModelEntry): boolean => target === undefined || slotsFor(model, allSlots(store)).includes(target);
+  const found = models.kind === 'done' ? models.value.models.filter((model) => matchesModel(model, search) && suits(model)) : [];
+  const { here, others } = splitModels(found);
   const list = (title: string, entries: readonly ModelEntry[]): JSX.Element | null =>
     entries.length === 0 ? null : (
       <section>

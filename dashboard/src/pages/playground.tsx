@@ -19,6 +19,8 @@ const SHOWN: Readonly<Record<PlaygroundPart, () => JSX.Element>> = {
   rerank: Rerank,
 };
 
+const NEEDS = { chat: 'v1', images: 'v1', speak: 'v1', transcribe: 'v1', similarity: 'v1', rerank: 'v1' } as const;
+
 export function PlaygroundPage(): JSX.Element {
-  return <TabbedPage page="playground" names={PLAYGROUND_NAMES} parts={SHOWN} />;
+  return <TabbedPage page="playground" names={PLAYGROUND_NAMES} parts={SHOWN} needs={NEEDS} />;
 }

@@ -1,7 +1,7 @@
 /** The Settings page: authentication, tokens and the version of the service. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import { CreateToken, NewToken } from './tokens.tsx';
@@ -13,14 +13,16 @@ import type { AuthStatus, CreatedToken, TokenEntry, TokenLimits } from '../types
 
 export function SettingsPage(): JSX.Element {
   const { client } = useApp();
+  const mayEdit = useMay()('admin');
   const [round, setRound] = useState(0);
   const [creating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedToken>();
   const [revoking, setRevoking] = useState<TokenEntry>();
   const auth = useLoaded((signal) => client.fetchJson<AuthStatus>('/api/auth/status', { signal }), []);
   const tokens = useLoaded(
-    (signal) => client.fetchJson<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }),
-    [round],
+    async (signal) =>
+      mayEdit ? await client.fetchJson<{ readonly tokens: readonly TokenEntry[] }>('/api/auth/tokens', { signal }) : undefined,
+    [round, mayEdit],
   );
   const reload = (): void => setRound(round + 1);
   return (
@@ -33,12 +35,16 @@ export function SettingsPage(): JSX.Element {
         {auth.kind === 'done' && <p>{auth.value.auth_enabled ? T.authOn : T.authOff}</p>}
         <div class="row">
           <h3>{T.tokens}</h3>
-          <button type="button" class="main" onClick={() => setCreating(true)}>
-            {T.createToken}
-          </button>
+          {mayEdit ? (
+            <button type="button" class="main" onClick={() => setCreating(true)}>
+              {T.createToken}
+            </button>
+          ) : (
+            <p class="why">{T.mayNot}</p>
+          )}
         </div>
         {tokens.kind === 'failed' && <p role="alert">{tokens.message}</p>}
-        {tokens.kind === 'done' && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
+        {tokens.kind === 'done' && tokens.value !== undefined && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
       </section>
       <ServiceFacts />
       {creating && (

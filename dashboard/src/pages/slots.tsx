@@ -26,7 +26,7 @@ function SummaryLine(): JSX.Element {
       {states.map(({ state, count }) => (
         <li key={state} class={`state-${state}`}>
           <span class="dot" aria-hidden="true" />
-          {count} {state}
+          {count} {state === 'resting' ? T.atRest : state}
         </li>
       ))}
       {memoryBytes > 0 && <li>{T.memoryReserved(formatBytes(memoryBytes))}</li>}

@@ -1,8 +1,8 @@
 /** Chat with image input and tool calls, as far as the model supports them. */
-import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import type { ComponentChildren, JSX, RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { EMPTY_ANSWER, chatBody } from '../decide/chat.ts';
+import { EMPTY_ANSWER, chatBody, openCalls, toolResults, type ToolCall } from '../decide/chat.ts';
 import { parseJson } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { P } from '../texts-playground.ts';
@@ -24,16 +24,19 @@ export function Chat(): JSX.Element {
   const sent = hasVision ? images : [];
   const send = (text: string): void => {
     if (answer !== undefined || text.trim() === '' || choice.slot === '' || tools === undefined) return;
-    ask({ model: choice.slot, prompt: text, images: sent, tools });
+    const unanswered = toolResults(openCalls(messages), []);
+    ask({ model: choice.slot, added: [...unanswered, { ...EMPTY_ANSWER, role: 'user', content: text, images: sent }], tools });
     setPrompt('');
     setImages([]);
   };
-  const { stream: _stream, ...body } = chatBody(
+  const body = chatBody(
     choice.slot,
     [{ ...EMPTY_ANSWER, role: 'user', content: prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello') }],
     tools,
   );
   const shown = [...messages, ...(answer === undefined ? [] : [answer])];
+  const calls = answer === undefined ? openCalls(messages) : [];
+  const end = useFollow(answer ?? messages);
   return (
     <>
       <SlotBar choice={choice}>
@@ -46,6 +49,13 @@ export function Chat(): JSX.Element {
         {shown.map((message, index) => (
           <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={choice.slot} />
         ))}
+        {calls.length > 0 && (
+          <ToolResults
+            calls={calls}
+            onSend={(results) => ask({ model: choice.slot, added: toolResults(calls, results), tools: tools ?? [] })}
+          />
+        )}
+        <span ref={end} aria-hidden="true" />
       </section>
       <AskForm
         prompt={prompt}
@@ -102,6 +112,60 @@ function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFo
           </button>
         )}
       </div>
+    </form>
+  );
+}
+
+/** Keeps the end in view as it grows, unless the reader has scrolled away from it. Changes with `grown`. */
+function useFollow(grown: unknown): RefObject<HTMLSpanElement | null> {
+  const end = useRef<HTMLSpanElement>(null);
+  const follows = useRef(true);
+  useEffect(() => {
+    const note = (): void => {
+      follows.current = (end.current?.getBoundingClientRect().top ?? 0) < innerHeight + FOLLOW_PX;
+    };
+    addEventListener('scroll', note, { passive: true });
+    return () => removeEventListener('scroll', note);
+  }, []);
+  useLayoutEffect(() => {
+    if (follows.current) end.current?.scrollIntoView({ block: 'nearest' });
+  }, [grown]);
+  return end;
+}
+
+/** Less than a line: whoever scrolls by one has left the end. */
+const FOLLOW_PX = 16;
+
+interface ToolResultsProps {
+  readonly calls: readonly ToolCall[];
+  readonly onSend: (results: readonly string[]) => void;
+}
+
+/** The page runs no tools: the user enters what they returned. */
+function ToolResults({ calls, onSend }: ToolResultsProps): JSX.Element {
+  const [results, setResults] = useState<readonly string[]>(calls.map(() => ''));
+  return (
+    <form
+      class="ask"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSend(results);
+      }}
+    >
+      {calls.map(({ name }, index) => (
+        <label key={index}>
+          {P.resultOf(name)}
+          <textarea
+            class="mono"
+            rows={2}
+            value={results[index]}
+            onInput={({ currentTarget: { value } }) => setResults(results.with(index, value))}
+          />
+        </label>
+      ))}
+      <button type="submit" class="main">
+        {P.sendResults}
+      </button>
     </form>
   );
 }

@@ -11,11 +11,12 @@ interface MessageProps {
   readonly slot: string;
 }
 
-export function Message({ message: { role, content, reasoning, tools, images, ended }, isOpen, slot }: MessageProps): JSX.Element {
+export function Message({ message: { role, content, reasoning, tools, images, ended, speed }, isOpen, slot }: MessageProps): JSX.Element {
+  const author = role === 'user' ? P.you : role === 'tool' ? P.toolResult : slot;
   const isEmpty = content === '' && reasoning === '' && tools.length === 0;
   return (
     <article class={`message ${role}`}>
-      <h2>{role === 'user' ? P.you : slot}</h2>
+      <h2>{author}</h2>
       {images.length > 0 && (
         <p class="pictures">
           {images.map((url, index) => (
@@ -30,7 +31,7 @@ export function Message({ message: { role, content, reasoning, tools, images, en
           <p class="reasoning">{reasoning}</p>
         </details>
       )}
-      {role === 'user' ? <p class="plain">{content}</p> : <Markdown text={content} />}
+      {role === 'assistant' ? <Markdown text={content} /> : <p class="plain">{content}</p>}
       {tools.map(({ name, args }, index) => (
         <div key={index} class="tool-call">
           <p>
@@ -39,6 +40,7 @@ export function Message({ message: { role, content, reasoning, tools, images, en
           <pre tabIndex={0}>{args}</pre>
         </div>
       ))}
+      {speed !== undefined && <p class="why">{P.speedOf(speed)}</p>}
       {ended !== undefined && ended !== 'stop' && ended !== 'tool_calls' && (
         <p class="why">{ended === 'length' ? P.lengthReached : ended}</p>
       )}

@@ -1,14 +1,14 @@
-/** The state of a conversation with a slot. */
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { EMPTY_ANSWER, extendAnswer, chatBody, type ChatMessage } from '../decide/chat.ts';
+/** The conversation of this tab. It outlives the page, so that a look at another page or a reload loses nothing. */
+import { signal } from '@preact/signals';
+import { EMPTY_ANSWER, extendAnswer, chatBody, readMessages, type ChatMessage } from '../decide/chat.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { P } from '../texts-playground.ts';
 import { eachEvent } from './use-request.ts';
 
-export interface Question {
+interface Question {
   readonly model: string;
-  readonly prompt: string;
-  readonly images: readonly string[];
+  /** Of the user, or the results of tools. */
+  readonly added: readonly ChatMessage[];
   readonly tools: readonly unknown[];
 }
 
@@ -21,49 +21,70 @@ export interface Conversation {
   clear(): void;
 }
 
+const KEY = 'svc.conversation';
+const messages = signal<readonly ChatMessage[]>(readMessages(sessionStorage.getItem(KEY) ?? ''));
+const answer = signal<ChatMessage | undefined>(undefined);
+let running: AbortController | undefined;
+
+messages.subscribe(store);
+// The part of an answer that has arrived is kept.
+addEventListener('pagehide', () => {
+  if (answer.peek() !== undefined) store([...messages.peek(), { ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }]);
+});
+
 export function useConversation(client: Client): Conversation {
-  const [messages, setMessages] = useState<readonly ChatMessage[]>([]);
-  const [answer, setAnswer] = useState<ChatMessage>();
-  const running = useRef<AbortController>(null);
-  const send = async ({ model, prompt, images, tools }: Question): Promise<void> => {
-    const asked: readonly ChatMessage[] = [...messages, { ...EMPTY_ANSWER, role: 'user', content: prompt, images }];
-    const stop = new AbortController();
-    running.current = stop;
-    setMessages(asked);
-    setAnswer(EMPTY_ANSWER);
-    const last = await readAnswer(client, chatBody(model, asked, tools), stop.signal, setAnswer);
-    setMessages([...asked, last]);
-    setAnswer(undefined);
-  };
-  useEffect(() => () => running.current?.abort(), []);
   return {
-    messages,
-    answer,
-    ask: (question) => void send(question),
-    stop: () => running.current?.abort(),
-    clear: () => setMessages([]),
+    messages: messages.value,
+    answer: answer.value,
+    ask: (question) => void send(client, question),
+    stop: () => running?.abort(),
+    clear: () => (messages.value = []),
   };
 }
 
-/** Reports the growing response at most once per frame. An error becomes part of the conversation. */
-async function readAnswer(
-  client: Client,
-  body: object,
-  signal: AbortSignal,
-  onAnswer: (answer: ChatMessage) => void,
-): Promise<ChatMessage> {
-  let answer = EMPTY_ANSWER;
+async function send(client: Client, { model, added, tools }: Question): Promise<void> {
+  const asked: readonly ChatMessage[] = [...messages.peek(), ...added];
+  const stop = new AbortController();
+  running = stop;
+  messages.value = asked;
+  answer.value = EMPTY_ANSWER;
+  const body = { ...chatBody(model, asked, tools), stream: true, stream_options: { include_usage: true } };
+  const last = await readAnswer(client, body, stop.signal);
+  messages.value = [...asked, last];
+  answer.value = undefined;
+}
+
+/** Shows the growing response at most once per frame. An error becomes part of the conversation. */
+async function readAnswer(client: Client, body: object, stop: AbortSignal): Promise<ChatMessage> {
+  let read = EMPTY_ANSWER;
   let drawing = 0;
+  const sentAt = performance.now();
+  let firstAt: number | undefined;
   try {
-    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal });
+    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal: stop });
     await eachEvent(response, (data) => {
-      answer = extendAnswer(answer, data);
+      read = extendAnswer(read, data);
+      if (read.content !== '' || read.reasoning !== '') firstAt ??= performance.now();
       cancelAnimationFrame(drawing);
-      drawing = requestAnimationFrame(() => onAnswer(answer));
+      drawing = requestAnimationFrame(() => (answer.value = read));
     });
   } catch (error) {
-    answer = { ...answer, ended: signal.aborted ? P.stopped : messageOf(error) };
+    read = { ...read, ended: stop.aborted ? P.stopped : messageOf(error) };
   }
   cancelAnimationFrame(drawing);
-  return answer;
+  const { speed } = read;
+  if (speed === undefined || firstAt === undefined) return read;
+  const seconds = (performance.now() - firstAt) / 1000;
+  const measured = seconds > 0 && (speed.outputTokens ?? 0) > 1 ? ((speed.outputTokens ?? 0) - 1) / seconds : undefined;
+  return { ...read, speed: { ...speed, firstTokenSeconds: (firstAt - sentAt) / 1000, tokensPerSecond: speed.tokensPerSecond ?? measured } };
+}
+
+/** What does not fit into the storage of the browser, such as many images, lasts until the reload. */
+function store(kept: readonly ChatMessage[]): void {
+  try {
+    if (kept.length === 0) sessionStorage.removeItem(KEY);
+    else sessionStorage.setItem(KEY, JSON.stringify(kept));
+  } catch {
+    sessionStorage.removeItem(KEY);
+  }
 }

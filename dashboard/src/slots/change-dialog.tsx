@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, type Change, type PlannedChange } from '../app-context.ts';
+import { hashOf } from '../decide/route.ts';
 import { ApiError, messageOf } from '../io/client.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 import { Modal } from '../parts/modal.tsx';
@@ -21,6 +22,9 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
   const planned = useLoaded(async (signal) => ({ ...(await change.plan(app.client, signal)), attempt }), [change, attempt]);
   // While the next plan loads, the last one stays visible but cannot be applied.
   const isPlanned = planned.kind === 'done' && planned.value.attempt === attempt;
+  const fails = planned.kind === 'done' && planned.value.plan.failing.length > 0;
+  // One slot of a profile that cannot load does not keep the others from it.
+  const ofSeveral = planned.kind === 'done' && planned.value.slots !== undefined;
   const close = (): void => {
     app.change.value = undefined;
   };
@@ -30,6 +34,9 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
     try {
       await change.apply(app.client, planned.value.version);
       close();
+      // The cards show the change as it happens; every other place would hide it.
+      const { page, slot } = app.place.value;
+      if (change.watch !== undefined && (page !== 'slots' || slot !== undefined)) location.hash = hashOf(change.watch);
     } catch (error) {
       setFailure(error);
     }
@@ -45,6 +52,7 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
       <LoadStatus loaded={planned} loading={T.planning} />
       {planned.kind === 'done' && <SlotResults slots={planned.value.slots ?? []} />}
       {planned.kind === 'done' && <PlanView plan={planned.value.plan} />}
+      {fails && !ofSeveral && <p class="why">{T.applyFails}</p>}
       {failure !== undefined && <p role="alert">{isConflict ? change.conflict : messageOf(failure)}</p>}
       <footer>
         <button type="button" onClick={close}>
@@ -55,8 +63,8 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
             {T.refreshPlan}
           </button>
         ) : (
-          <button type="button" class="main" disabled={!isPlanned || applying} onClick={() => void apply()}>
-            {applying ? T.applying : planned.kind === 'done' && planned.value.plan.failing.length > 0 ? T.applyAnyway : T.apply}
+          <button type="button" class="main" disabled={!isPlanned || applying || (fails && !ofSeveral)} onClick={() => void apply()}>
+            {applying ? T.applying : fails && ofSeveral ? T.applyAnyway : T.apply}
           </button>
         )}
       </footer>

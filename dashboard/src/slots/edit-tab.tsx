@@ -4,10 +4,12 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { applyPatch, diffTables, listChanges, type ChangedKey, type Table } from '../decide/patch.ts';
 import { lineOfKey } from '../decide/slot-document.ts';
+import { hashOf } from '../decide/route.ts';
 import { ApiError, messageOf, type Client } from '../io/client.ts';
 import { T } from '../texts.ts';
-import type { Plan, Slot } from '../types.ts';
+import type { Plan, Slot, SlotText } from '../types.ts';
 import { PlanView } from '../parts/plan-view.tsx';
+import { watchOf } from './slot-actions.ts';
 import { SlotForm } from './slot-form.tsx';
 import { TomlField, type TextMark, type TomlTools } from './toml-field.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
@@ -20,7 +22,9 @@ export function EditTab({ name }: { readonly name: string }): JSX.Element {
   const loaded = useLoaded(
     async (signal) => {
       const [tools, slot] = await Promise.all([import('./toml-editor.ts'), client.fetchJson<Slot>(pathOf(name), { signal })]);
-      return { tools: tools.TOML, slot, round };
+      // A text that cannot be parsed has no document: it is shown as it is.
+      const written = slot.spec === null ? await client.fetchJson<SlotText>(`${pathOf(name)}/text`, { signal }) : undefined;
+      return { tools: tools.TOML, slot, written: written?.text, round };
     },
     [name, round],
   );
@@ -33,21 +37,24 @@ export function EditTab({ name }: { readonly name: string }): JSX.Element {
 interface EditingProps {
   readonly tools: TomlTools;
   readonly slot: Slot;
+  /** The file; undefined unless it cannot be parsed. */
+  readonly written: string | undefined;
   /** Edits of an earlier version of the slot, to reapply. */
   readonly patch: Table;
   /** Reloads the slot and applies the patch to it. */
   readonly restart: (patch: Table) => void;
 }
 
+type Planned = Extract<Outcome, { kind: 'planned' }>;
 type Outcome =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'wrong'; readonly mark: TextMark; readonly key: string }
-  | { readonly kind: 'planned'; readonly plan: Plan; readonly patch: Table };
+  | { readonly kind: 'planned'; readonly plan: Plan; readonly patch: Table; readonly document: Table };
 
-function Editing({ tools, slot, patch, restart }: EditingProps): JSX.Element {
+function Editing({ tools, slot, written, patch, restart }: EditingProps): JSX.Element {
   const { client } = useApp();
   const base = slot.spec ?? {};
-  const initial = useMemo(() => tools.write(applyPatch(base, patch)), [slot]);
+  const initial = useMemo(() => written ?? tools.write(applyPatch(base, patch)), [slot]);
   const [text, setText] = useState(initial);
   const [shown, setShown] = useState({ text: initial });
   const [settled, setSettled] = useState(initial);
@@ -59,10 +66,14 @@ function Editing({ tools, slot, patch, restart }: EditingProps): JSX.Element {
   }, [text]);
   const outcome = useLoaded((signal) => checkText({ client, tools, slot, text: settled }, signal), [settled]);
   const known = outcome.kind === 'done' ? outcome.value : undefined;
-  const save = async (changes: Table): Promise<void> => {
+  const save = async ({ patch: changes, document: whole }: Planned): Promise<void> => {
     try {
-      await client.fetchJson(pathOf(slot.name), { method: 'PATCH', body: { spec: changes }, ifMatch: slot.resource_version });
-      restart({});
+      const edit =
+        written === undefined
+          ? ({ method: 'PATCH', body: { spec: changes } } as const)
+          : ({ method: 'PUT', body: { spec: whole, text } } as const);
+      await client.fetchJson(pathOf(slot.name), { ...edit, ifMatch: slot.resource_version });
+      location.hash = hashOf(watchOf(slot.name));
     } catch (error) {
       if (error instanceof ApiError && error.code === 'slot.conflict') setConflict(await client.fetchJson<Slot>(pathOf(slot.name)));
       else setFailure(messageOf(error));
@@ -74,27 +85,29 @@ function Editing({ tools, slot, patch, restart }: EditingProps): JSX.Element {
     setText(written);
     setShown({ text: written });
   };
-  const ready = known?.kind === 'planned' && text === settled;
+  const fails = known?.kind === 'planned' && known.plan.failing.length > 0;
+  const ready = known?.kind === 'planned' && text === settled && !fails;
   return (
     <div class="tab edit">
       <div class="side-by-side">
         <SlotForm document={document} onDocument={writeForm} wrongKey={known?.kind === 'wrong' ? known.key : ''} />
         <TomlField tools={tools} shown={shown} onText={setText} mark={known?.kind === 'wrong' ? known.mark : undefined} />
-        <div class="judgement" aria-live="polite">
-          {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
-          {known !== undefined && <OutcomeView outcome={known} base={base} />}
-        </div>
       </div>
       {conflict !== undefined && known?.kind === 'planned' && (
         <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => restart(known.patch)} onDrop={() => restart({})} />
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
       <footer>
+        <div class="judgement" aria-live="polite" tabIndex={0}>
+          {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
+          {known !== undefined && <OutcomeView outcome={known} base={base} />}
+        </div>
+        {fails && <p class="why">{T.applyFails}</p>}
         <button
           type="button"
           class="main"
           disabled={!ready || conflict !== undefined}
-          onClick={() => known?.kind === 'planned' && void save(known.patch)}
+          onClick={() => known?.kind === 'planned' && void save(known)}
         >
           {T.apply}
         </button>
@@ -175,10 +188,14 @@ async function checkText({ client, tools, slot, text }: CheckInput, signal: Abor
   const parsed = tools.read(text);
   if (!parsed.ok) return { kind: 'wrong', mark: parsed.mark, key: '' };
   const patch = diffTables(slot.spec ?? {}, parsed.document);
-  if (Object.keys(patch).length === 0) return { kind: 'unchanged' };
+  const [problem] = slot.status.problems;
+  if (Object.keys(patch).length === 0 && problem === undefined) return { kind: 'unchanged' };
+  if (Object.keys(patch).length === 0 && problem !== undefined && slot.spec !== null)
+    return { kind: 'wrong', mark: { line: lineOfKey(text, problem.key), message: problem.message }, key: problem.key };
   try {
     const body = { slots: [{ name: slot.name, spec: parsed.document }] };
-    return { kind: 'planned', patch, plan: await client.fetchJson<Plan>('/api/plan', { method: 'POST', body, signal }) };
+    const { document } = parsed;
+    return { kind: 'planned', patch, document, plan: await client.fetchJson<Plan>('/api/plan', { method: 'POST', body, signal }) };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error;
     return { kind: 'wrong', mark: { line: lineOfKey(text, error.param), message: error.message }, key: error.param };

@@ -1,8 +1,8 @@
 /** The findings behind the state of a slot, its pods, its conditions and the memory it competes for. */
-import type { JSX } from 'preact';
+import { Fragment, type JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
-import { isNotable, toneOf } from '../decide/slot-facts.ts';
+import { groupConditions, isNotable, toneOf } from '../decide/slot-facts.ts';
 import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Explanation } from '../types.ts';
@@ -12,7 +12,7 @@ import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
   const { client, store } = useApp();
   const slot = store.of(name)?.slot.value;
-  const notable = (slot?.status.conditions ?? []).filter(isNotable);
+  const notable = groupConditions((slot?.status.conditions ?? []).filter(isNotable));
   const loaded = useLoaded(
     (signal) => client.fetchJson<Explanation>(`/api/slots/${encodeURIComponent(name)}/explain`, { signal }),
     [name, slot],
@@ -40,9 +40,14 @@ export function ExplainTab({ name }: { readonly name: string }): JSX.Element {
       <h3>{T.conditions}</h3>
       {notable.length === 0 && <p>{T.noProblems}</p>}
       <ul class="conditions">
-        {notable.map(({ type, status, reason, message }) => (
-          <li key={type}>
-            <strong>{type}</strong> <span class={`tag ${toneOf({ type, status })}`}>{status}</span> {reason}
+        {notable.map(({ types, reason, message }) => (
+          <li key={`${reason} ${message}`}>
+            {types.map(({ type, status }) => (
+              <Fragment key={type}>
+                <strong>{type}</strong> <span class={`tag ${toneOf({ type, status })}`}>{status}</span>{' '}
+              </Fragment>
+            ))}
+            {reason}
             {message !== '' && <p>{message}</p>}
           </li>
         ))}

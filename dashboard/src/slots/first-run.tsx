@@ -1,7 +1,7 @@
 /** The checklist of a new installation, which ends with a test prompt. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { EMPTY_ANSWER, chatBody } from '../decide/chat.ts';
 import { at, textOf } from '../decide/untrusted.ts';
 import { hashOf } from '../decide/route.ts';
@@ -16,6 +16,7 @@ const EVERY_SECONDS = 3;
 
 export function FirstRun(): JSX.Element | null {
   const { client, now } = useApp();
+  const may = useMay();
   const [done, setDone] = useState(false);
   const round = useSelector(() => (done ? -1 : Math.floor(now.value / 1000 / EVERY_SECONDS)));
   const state = useLoaded(
@@ -40,7 +41,7 @@ export function FirstRun(): JSX.Element | null {
             {!isDone && id === 'model' && <a href={hashOf({ page: 'models' })}>{T.browseModels}</a>}
           </li>
         ))}
-        <FirstAnswer canAsk={steps.every((step) => step.done)} onDone={() => setDone(true)} />
+        {may('v1') && <FirstAnswer canAsk={steps.every((step) => step.done)} onDone={() => setDone(true)} />}
       </ol>
     </section>
   );
@@ -66,7 +67,7 @@ function FirstAnswer({ canAsk, onDone }: { readonly canAsk: boolean; readonly on
     setAsking(true);
     setFailure('');
     try {
-      const { stream: _stream, ...body } = chatBody(slot ?? '', [{ ...EMPTY_ANSWER, role: 'user', content: T.firstQuestion }]);
+      const body = chatBody(slot ?? '', [{ ...EMPTY_ANSWER, role: 'user', content: T.firstQuestion }]);
       const sent = await client.fetchJson<unknown>('/v1/chat/completions', { method: 'POST', body: { ...body, max_tokens: 200 } });
       setAnswer(textOf(at(at(at(at(sent, 'choices'), 0), 'message'), 'content')) || T.emptyAnswer);
     } catch (error) {

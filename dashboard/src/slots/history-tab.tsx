@@ -1,6 +1,6 @@
 /** The revisions of a slot, newest first, each with an undo. */
 import type { JSX } from 'preact';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { T } from '../texts.ts';
@@ -29,6 +29,7 @@ export function HistoryTab({ name }: { readonly name: string }): JSX.Element {
 
 function Entry({ slot, revision }: { readonly slot: string; readonly revision: Revision }): JSX.Element {
   const { now, change } = useApp();
+  const may = useMay();
   const { revision: number, at, who, undo_of: undoOf, outcome, present, message } = revision;
   return (
     <li>
@@ -38,7 +39,7 @@ function Entry({ slot, revision }: { readonly slot: string; readonly revision: R
         {T.revision(number)}, {who}
         {undoOf !== null && `, ${T.undoOf(undoOf)}`}
         {message !== null && <small>{message}</small>}
-        {!present && (
+        {!present && may('admin') && (
           <button type="button" onClick={() => (change.value = undoChange(slot, revision))}>
             {T.undoTo(number)}
           </button>

@@ -1,7 +1,7 @@
 /** Lists the profiles, switches between them, and saves or deletes one. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp, type Change } from '../app-context.ts';
+import { useApp, useMay, type Change } from '../app-context.ts';
 import { differentSlots, nearestProfile } from '../decide/slot-facts.ts';
 import { ApiError } from '../io/client.ts';
 import { SelectField } from '../parts/fields.tsx';
@@ -15,6 +15,7 @@ import { useSelector } from '../parts/use-selector.ts';
 /** Renders nothing in a cluster, which has no profiles. */
 export function ProfileBar(): JSX.Element | null {
   const { client, store, change } = useApp();
+  const mayEdit = useMay()('admin');
   const [round, setRound] = useState(0);
   const [chosen, setChosen] = useState<string>();
   const [open, setOpen] = useState<'save' | 'delete'>();
@@ -44,15 +45,19 @@ export function ProfileBar(): JSX.Element | null {
             onValue={setChosen}
             isInline
           />
-          <button type="button" disabled={shown.active} onClick={() => (change.value = switchTo(shown.name))}>
-            {P.switch}
-          </button>
+          {mayEdit && (
+            <button type="button" disabled={shown.active} onClick={() => (change.value = switchTo(shown.name))}>
+              {P.switch}
+            </button>
+          )}
         </>
       )}
-      <button type="button" disabled={versions.length === 0} onClick={() => setOpen('save')}>
-        {P.save}
-      </button>
-      {shown !== undefined && (
+      {mayEdit && (
+        <button type="button" disabled={versions.length === 0} onClick={() => setOpen('save')}>
+          {P.save}
+        </button>
+      )}
+      {mayEdit && shown !== undefined && (
         <button type="button" onClick={() => setOpen('delete')}>
           {P.delete}
         </button>

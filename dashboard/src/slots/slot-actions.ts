@@ -1,6 +1,7 @@
 /** The changes that cards offer: the plan of each, and the request that applies it. */
 import type { Change } from '../app-context.ts';
 import { applyPatch, type Table } from '../decide/patch.ts';
+import type { Place } from '../decide/route.ts';
 import type { Plan, Revision, Slot } from '../types.ts';
 import { T } from '../texts.ts';
 
@@ -19,6 +20,7 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
   return {
     title,
     conflict: T.slotChanged,
+    watch: watchOf(name),
     async plan(client, signal) {
       const slot = await client.fetchJson<Slot>(path, { signal });
       const spec = applyPatch(slot.spec, patch);
@@ -29,6 +31,9 @@ function slotChange({ slot: name, verb, patch, title, body = {} }: SlotChange): 
     apply: (client, version) => client.fetchJson(`${path}/${verb}`, { method: 'POST', body, ifMatch: version }),
   };
 }
+
+/** The timeline shows each step as it happens. */
+export const watchOf = (slot: string): Place => ({ page: 'slots', slot, tab: 'timeline' });
 
 export function loadChange(slot: string, model?: string): Change {
   const chosen = model === undefined ? {} : { model: { default: model } };
@@ -53,6 +58,7 @@ export function undoChange(name: string, { revision, spec }: Revision): Change {
   return {
     title: T.undoTitle(revision, name),
     conflict: T.slotChanged,
+    watch: watchOf(name),
     async plan(client, signal) {
       const slot = await client.fetchJson<Slot>(path, { signal });
       const own = { restarted_at: slot.spec?.['restarted_at'] ?? null, rollout: slot.spec?.['rollout'] ?? null };

@@ -1,12 +1,23 @@
 /** The card of a slot, the same for each kind of model. */
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useApp, useMay } from '../app-context.ts';
 import { formatAge, formatBytes, formatSeconds, secondsSince } from '../decide/format.ts';
-import { hashOf, type SlotTab } from '../decide/route.ts';
-import { actionsOf, canEdit, isEnabled, needsAttention, pendingProblem, whyOff } from '../decide/slot-facts.ts';
+import { hashOf, TAB_ACCESS, type Place, type SlotTab } from '../decide/route.ts';
+import {
+  actionsOf,
+  canEdit,
+  fixOf,
+  isEnabled,
+  needsAttention,
+  pendingProblem,
+  restsOnDemand,
+  toneOfSlot,
+  whyOff,
+} from '../decide/slot-facts.ts';
 import { sparklinePoints } from '../decide/token-rates.ts';
+import { messageOf } from '../io/client.ts';
 import { MAX_HISTORY, type SlotSignals } from '../io/store.ts';
 import { STATE_MEANINGS, T, TAB_NAMES } from '../texts.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
@@ -14,7 +25,7 @@ import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import type { WatchNear } from './long-list.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { useSelector } from '../parts/use-selector.ts';
-import type { Providers } from '../types.ts';
+import type { Condition, Providers, Slot } from '../types.ts';
 import { changeOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {
@@ -38,13 +49,13 @@ export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Elem
   const look = useSelector(() => {
     if (!isNear.value) return 'far';
     const slot = signals.slot.value;
-    return `state-${slot.status.state}${needsAttention(slot) === undefined ? '' : ' alarmed'}`;
+    return `state-${toneOfSlot(slot)}${needsAttention(slot) === undefined ? '' : ' alarmed'}`;
   });
   return (
     <li ref={item} class={`card ${look}`} data-slot={name}>
       <header>
         <h2>
-          <a href={hashOf({ page: 'slots', slot: name })}>{name}</a>
+          <CardLink name={name} signals={signals} />
         </h2>
         {isNear.value && <StateBadge signals={signals} />}
       </header>
@@ -53,12 +64,18 @@ export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Elem
   );
 }
 
+/** A text with a mistake opens in the editor. */
+function CardLink({ name, signals: { slot } }: PartProps): JSX.Element {
+  const isBroken = useSelector(() => fixOf(needsAttention(slot.value)) === 'edit');
+  return <a href={hashOf({ page: 'slots', slot: name, ...(isBroken ? { tab: 'edit' } : {}) })}>{name}</a>;
+}
+
 type PartProps = Pick<CardProps, 'name' | 'signals'>;
 
 function NearParts({ name, signals }: PartProps): JSX.Element {
   return (
     <>
-      <Alarm signals={signals} />
+      <Alarm name={name} signals={signals} />
       <Model signals={signals} />
       <Facts signals={signals} />
       <Sparkline signals={signals} />
@@ -70,7 +87,7 @@ function NearParts({ name, signals }: PartProps): JSX.Element {
 
 type ReadProps = Pick<CardProps, 'signals'>;
 
-function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
+function Alarm({ name, signals: { slot } }: PartProps): JSX.Element | null {
   const alarm = useSelector(() => needsAttention(slot.value));
   if (alarm === undefined) return null;
   return (
@@ -78,8 +95,44 @@ function Alarm({ signals: { slot } }: ReadProps): JSX.Element | null {
       <strong>
         {T.needsAttention}: {alarm.reason}
       </strong>{' '}
-      {alarm.message}
+      {alarm.message} <Fix name={name} slot={slot.value} alarm={alarm} />
     </p>
+  );
+}
+
+/** What repairs the slot, or shows how. */
+function Fix({ name, slot, alarm }: { readonly name: string; readonly slot: Slot; readonly alarm: Condition }): JSX.Element {
+  const { client, change } = useApp();
+  const [failure, setFailure] = useState('');
+  const may = useMay();
+  const fix = may('admin') ? fixOf(alarm) : 'explain';
+  const model = slot.status.wanted_model ?? slot.status.model;
+  const accept = async (id: string): Promise<void> => {
+    // Loaded on demand, with the list of models.
+    const { acceptLicence } = await import('../pages/model-row.tsx');
+    await acceptLicence(client, id).catch((error: unknown) => setFailure(messageOf(error)));
+  };
+  if (fix === 'licence' && model !== null)
+    return (
+      <>
+        <button type="button" onClick={() => void accept(model)}>
+          {T.acceptLicenceOf(model)}
+        </button>
+        {failure !== '' && <span role="alert">{failure}</span>}
+      </>
+    );
+  if (fix === 'restart')
+    return (
+      <button type="button" onClick={() => (change.value = restartChange(name))}>
+        {T.restart}
+      </button>
+    );
+  const place: Place =
+    fix === 'model' ? { page: 'models', slot: name } : { page: 'slots', slot: name, tab: fix === 'edit' ? 'edit' : 'explain' };
+  return (
+    <a class="button" href={hashOf(place)}>
+      {fix === 'model' ? T.changeModel : TAB_NAMES[fix === 'edit' ? 'edit' : 'explain']}
+    </a>
   );
 }
 
@@ -101,7 +154,11 @@ function Model({ signals: { slot } }: ReadProps): JSX.Element {
 
 function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
   const waiting = useSelector(() => (needsAttention(slot.value) === undefined ? pendingProblem(slot.value)?.message : undefined));
-  const last = useSelector(() => whyOff(slot.value) ?? lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state]);
+  const last = useSelector(() => {
+    const text = whyOff(slot.value) ?? lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state];
+    // An alarm is told once.
+    return needsAttention(slot.value)?.message.includes(text) === true ? '' : text;
+  });
   const offProvider = useSelector(() => (isEnabled(slot.value) ? null : slot.value.status.provider));
   return (
     <>
@@ -124,14 +181,15 @@ function Lacking({ provider }: { readonly provider: string }): JSX.Element | nul
 function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
   const { now } = useApp();
   const state = useSelector(() => slot.value.status.state);
+  const rests = useSelector(() => restsOnDemand(slot.value));
   const age = useSelector(() => {
     const seconds = secondsSince(slot.value.status.since, now.value);
     return seconds === undefined ? undefined : formatAge(seconds);
   });
   return (
-    <p class="badge" title={STATE_MEANINGS[state]}>
+    <p class="badge" title={rests ? T.atRestMeaning : STATE_MEANINGS[state]}>
       <span class="dot" aria-hidden="true" />
-      <strong>{state}</strong>
+      <strong>{rests ? T.atRest : state}</strong>
       {age !== undefined && <small>{age}</small>}
     </p>
   );
@@ -171,7 +229,8 @@ const LINKS: readonly SlotTab[] = ['explain', 'timeline', 'logs', 'edit'];
 
 function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
   const { change } = useApp();
-  const isEditable = useSelector(() => canEdit(slot.value));
+  const may = useMay();
+  const isEditable = useSelector(() => canEdit(slot.value)) && may('admin');
   const actions = useSelector(() => actionsOf(slot.value));
   return (
     <footer>
@@ -199,7 +258,7 @@ function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
         </div>
       )}
       <nav class="links" aria-label={name}>
-        {LINKS.map((tab) => (
+        {LINKS.filter((tab) => may(TAB_ACCESS[tab])).map((tab) => (
           <a key={tab} href={hashOf({ page: 'slots', slot: name, tab })}>
             {TAB_NAMES[tab]}
           </a>

@@ -1,7 +1,7 @@
 /** The drawer of a slot with its tabs. */
 import type { JSX } from 'preact';
-import { useApp } from '../app-context.ts';
-import { hashOf, SLOT_TABS, type SlotTab } from '../decide/route.ts';
+import { useApp, useMay } from '../app-context.ts';
+import { hashOf, SLOT_TABS, TAB_ACCESS, type SlotTab } from '../decide/route.ts';
 import { EntryList } from '../parts/entry-list.tsx';
 import { Modal } from '../parts/modal.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
@@ -22,13 +22,14 @@ const TABS: Readonly<Record<SlotTab, (props: { readonly name: string }) => JSX.E
 
 export function SlotDrawer(): JSX.Element | null {
   const { place, needsToken } = useApp();
+  const may = useMay();
   const { page, slot, tab = 'explain' } = place.value;
   if (page !== 'slots' || slot === undefined || needsToken.value) return null;
-  const Tab = TABS[tab];
+  const Tab = TABS[may(TAB_ACCESS[tab]) ? tab : 'explain'];
   return (
     <Modal key={slot} title={slot} kind="drawer" onClose={() => (location.hash = hashOf({ page: 'slots' }))}>
       <nav class="tabs" aria-label={slot}>
-        {SLOT_TABS.map((name) => (
+        {SLOT_TABS.filter((name) => may(TAB_ACCESS[name])).map((name) => (
           <a key={name} href={hashOf({ page: 'slots', slot, tab: name })} aria-current={name === tab ? 'true' : undefined}>
             {TAB_NAMES[name]}
           </a>

@@ -63,7 +63,7 @@ function Field({ field, value, isWrong, onValue }: FieldProps): JSX.Element {
           value={value}
           aria-invalid={isWrong}
           inputMode={kind === 'number' ? 'numeric' : 'text'}
-          onChange={(event) => onValue(event.currentTarget.value)}
+          onInput={(event) => onValue(event.currentTarget.value)}
         />
       )}
       <small>{hint}</small>

@@ -6,15 +6,16 @@ import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
 import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
-import { Slot, SlotList } from '../../schema/status/answers.ts';
+import { Slot, SlotList, SlotText } from '../../schema/status/answers.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, requireResumed, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
-/** Accepts a slot as `GET` returns it; only `spec` and `resource_version` are read. */
+/** Accepts a slot as `GET` returns it; only these keys are read. */
 const SlotBody = z
   .looseObject({
     spec: z.record(z.string(), z.unknown()).describe('The slot’s keys, as in its TOML file'),
+    text: z.string().optional().describe('The file with its comments; written as it is if it means the same as "spec"'),
     resource_version: z.string().nullable().optional().describe('Refuse the edit if the slot has changed since; same as "If-Match"'),
   })
   .describe('A slot');
@@ -53,6 +54,18 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       errors: ['slot.not_found', 'server.starting'],
       handler: async ({ params }) => ({ status: 200, ...(await readSlot(deps, params.name)) }),
     }),
+    defineRoute('GET', '/api/slots/:name/text', 'admin', {
+      tag: 'slots',
+      summary: 'The file of one slot as it was written, also if it cannot be parsed; not in a cluster',
+      input: z.object({ params: SlotParams }),
+      answers: { 200: json('The text', SlotText) },
+      errors: ['slot.not_found', 'server.starting'],
+      async handler({ params: { name } }) {
+        const stored = await deps.manage.editor.read(name);
+        if (stored?.text === undefined) throw await noSuchSlot(deps, name);
+        return { status: 200, body: { text: stored.text, resource_version: stored.resourceVersion } };
+      },
+    }),
   ];
 }
 
@@ -66,9 +79,16 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
       errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
       async handler({ params: { name }, headers, body }) {
+        const { text } = body;
         if (headers['if-none-match'] === '*' && (await editor.read(name)) !== undefined)
           throw new ApiError('slot.conflict', `Slot "${name}" exists already: edit it, or choose another name`, { param: 'name' });
-        const done = unwrapEdit(name, await editor.put(name, toCamelCase(body.spec), ifMatchOf(headers, body.resource_version)));
+        const done = unwrapEdit(
+          name,
+          await editor.put(name, toCamelCase(body.spec), {
+            ...ifMatchOf(headers, body.resource_version),
+            ...(text === undefined ? {} : { text }),
+          }),
+        );
         return { status: done.created ? 201 : 200, ...(await readSlot(deps, name)) };
       },
     }),

@@ -1,5 +1,6 @@
 /** The answers of the open routes of `/api` as schemas. */
 import { z } from 'zod';
+import { SCOPES } from '../../schema/words/access.ts';
 
 export const ErrorAnswer = z.object({
   error: z.object({
@@ -47,6 +48,7 @@ export const AuthStatus = z.object({
   auth_enabled: z.boolean(),
   mode: z.enum(['off', 'basic']),
   methods: z.array(z.enum(['bearer', 'forwarded-email'])),
+  scope: z.enum(SCOPES).nullable().describe('What the sender of this request may do; null without a valid credential'),
 });
 
 export const Login = z.object({ auth_enabled: z.boolean(), message: z.string() });

@@ -151,21 +151,24 @@ function installRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
 
 function authRoutes({ settings }: ManageDeps): readonly DocumentedRoute[] {
   const enabled = settings.SVC_AUTH_ENABLED;
-  const summary = 'Accepted kinds of credentials; reveals none';
-  const status = show('/api/auth/status', summary, json('State of authentication', AuthStatus), () => ({
-    auth_enabled: enabled,
-    mode: enabled ? ('basic' as const) : ('off' as const),
-    methods: enabled ? METHODS : [],
-  }));
+  const summary = 'Accepted kinds of credentials, and the scope of the one that was sent; reveals none';
+  const status = defineRoute('GET', '/api/auth/status', 'open', {
+    tag: 'auth',
+    summary,
+    knowsCaller: true,
+    input: NoInput,
+    answers: { 200: json('State of authentication', AuthStatus) },
+    handler: (_, { caller }) => {
+      const mode = enabled ? ('basic' as const) : ('off' as const);
+      return { status: 200, body: { auth_enabled: enabled, mode, methods: enabled ? METHODS : [], scope: caller?.scope ?? null } };
+    },
+  });
   const message = enabled
     ? 'Log in at the reverse proxy, which asks for name and password; programs send a bearer token'
     : 'No login is needed: authentication is off';
   const where = 'Tells where to log in; the reverse proxy asks for name and password';
   const login = show('/api/auth/login', where, json('Where to log in', Login), () => ({ auth_enabled: enabled, message }));
-  return [
-    { ...status, tag: 'auth' },
-    { ...login, tag: 'auth', method: 'POST', input: LoginInput },
-  ];
+  return [status, { ...login, tag: 'auth', method: 'POST', input: LoginInput }];
 }
 
 /** Read-only lists: models, downloads, providers, hardware. */

@@ -79,7 +79,7 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
     put: async (name, document, edits = {}) =>
       await change(
         name,
-        (text) => (text === undefined && edits.ifMatch !== undefined ? undefined : rewriteSlotText(text ?? '', document)),
+        (text) => (text === undefined && edits.ifMatch !== undefined ? undefined : rewriteSlotText(text ?? '', document, edits.text)),
         edits,
       ),
     patch: async (name, patch, edits = {}) =>
@@ -150,7 +150,7 @@ function checkVersion(text: string | undefined, edits: EditOptions): EditResult 
 
 function storedSlot(name: SlotName, text: string): StoredSlot {
   const read = parseSlotText(name, text, '');
-  return { name, document: read.document, resourceVersion: versionOf(text) };
+  return { name, document: read.document, resourceVersion: versionOf(text), text };
 }
 
 export const versionOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16);

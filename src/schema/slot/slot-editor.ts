@@ -9,6 +9,8 @@ export interface StoredSlot {
   readonly document: Readonly<Record<string, unknown>> | undefined;
   /** Opaque; changes whenever the text changes. */
   readonly resourceVersion: string;
+  /** The text as written, where slots are files. */
+  readonly text?: string;
   /** Set if the storage fills in defaults, as an API server does: the document then means the same without them. */
   readonly defaultsFilled?: true;
 }
@@ -30,6 +32,8 @@ export interface EditOptions {
   readonly ifMatch?: string;
   /** Validate the edit without writing it. */
   readonly dryRun?: boolean;
+  /** Where slots are files, `put` writes this text, with its comments, if it means the same as the document. */
+  readonly text?: string;
   /** For the record: the number of the revision that this edit writes again. */
   readonly undoOf?: number;
 }

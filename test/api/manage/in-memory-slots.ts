@@ -22,7 +22,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
     const read = parseDocument(text);
     const resourceVersion = createHash('sha256').update(text).digest('hex').slice(0, 12);
     const document = read.ok ? read.document : undefined;
-    if (!slots.fillsDefaults) return { name, document, resourceVersion };
+    if (!slots.fillsDefaults) return { name, document, resourceVersion, text };
     return { name, document: SlotDocument.safeParse(document).data, resourceVersion, defaultsFilled: true };
   };
 
@@ -58,7 +58,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
     },
     async put(name, document, options = {}) {
       const text = texts.get(name);
-      return refusal(name, options) ?? write(name, rewriteSlotText(text ?? '', document), options);
+      return refusal(name, options) ?? write(name, rewriteSlotText(text ?? '', document, options.text), options);
     },
     async patch(name, patch, options = {}) {
       const text = texts.get(name);

@@ -96,6 +96,20 @@ describe('PUT /api/slots/{name}', () => {
     expect(world.slots.texts.get(SlotName.parse('embed'))).toBe('[model]\ndefault = "e.gguf"\n');
   });
 
+  test('writes the text that is sent if it means the same, also in place of one that cannot be parsed', async () => {
+    const text = '# Mine\n[model]\ndefault = "b"\n';
+    world.slots.texts.set(PRIMARY, '# Mine\n[model\n');
+    const broken = await call('GET', '/api/slots/primary/text');
+    expect(broken).toMatchObject({ status: 200, body: { text: '# Mine\n[model\n', resource_version: expect.any(String) } });
+    const { resource_version } = broken.body;
+    const edit = { spec: { model: { default: 'b' } }, text, resource_version };
+    expect((await call('PUT', '/api/slots/primary', edit)).status).toBe(200);
+    expect(world.slots.texts.get(PRIMARY)).toBe(text);
+    expect((await call('PUT', '/api/slots/primary', edit)).status).toBe(409);
+    expect((await call('PUT', '/api/slots/primary', { spec: { model: { default: 'c' } }, text })).status).toBe(200);
+    expect(world.slots.texts.get(PRIMARY)).toBe('# Mine\n[model]\ndefault = "c"\n');
+  });
+
   test('refuses "If-None-Match: *" if the slot exists', async () => {
     const answer = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' } } }, { 'if-none-match': '*' });
     expect(answer).toMatchObject({ status: 409, body: { error: { code: 'slot.conflict' } } });

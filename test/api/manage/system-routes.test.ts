@@ -141,7 +141,7 @@ describe('install, features, auth', () => {
 
   test('features, auth/status and auth/login answer without a credential', async () => {
     expect((await get('/api/features')).body).toEqual({ features: { authentication: false } });
-    expect((await get('/api/auth/status')).body).toEqual({ auth_enabled: false, mode: 'off', methods: [] });
+    expect((await get('/api/auth/status')).body).toEqual({ auth_enabled: false, mode: 'off', methods: [], scope: 'admin' });
     const login = await fetch(`${world.url}/api/auth/login`, {
       method: 'POST',
       body: '{"user":"a"}',

@@ -140,6 +140,7 @@ const MANAGE_CALLS: readonly Call[] = [
   { operation: 'POST /api/install/complete', expect: 200 },
   { operation: 'POST /api/auth/login', expect: 200, body: { user: 'a' } },
   ...slot('GET /api/slots/{name}', { expect: 200 }, { expect: 200, prepare: () => void world.slots.texts.set(PRIMARY, 'broken') }),
+  ...slot('GET /api/slots/{name}/text', { expect: 200 }, { expect: 200, prepare: () => void world.slots.texts.set(PRIMARY, 'broken') }),
   ...slot('GET /api/slots/{name}/logs', { expect: 200 }, { expect: 200, prepare: () => void world.logs.set('primary', ['one']) }),
   ...slot('GET /api/slots/{name}/timeline', { expect: 200 }),
   ...slot('GET /api/slots/{name}/explain', { expect: 200 }),

@@ -48,6 +48,18 @@ describe('createTomlEditor()', () => {
     expect(await editor.read(img)).toEqual(result.kind === 'done' ? result.slot : undefined);
   });
 
+  test('keeps the text of a slot that is put if it means the same, and not otherwise', async () => {
+    await existing('# mine\n[model\n');
+    expect(await editor.read(img)).toMatchObject({ document: undefined, text: '# mine\n[model\n' });
+    const document = { enabled: true, model: { default: 'sdxl-turbo' } };
+    expect(await editor.put(img, document, { text: TEXT })).toMatchObject({ kind: 'done', created: false });
+    expect(await text()).toBe(TEXT);
+    await editor.put(img, document, { text: '# other\nenabled = false\n[model]\ndefault = "sdxl-turbo"\n' });
+    expect(await text()).toBe(TEXT);
+    await editor.put(img, document, { text: 'not = = toml' });
+    expect(await text()).toBe(TEXT);
+  });
+
   test('never writes a text that is not a valid slot', async () => {
     await existing();
     for (const patch of [{ enabled: 'no' }, { model: null }, { backend: 'cpu' }, { unknown: 1 }, { env: { 'a b': 'x' } }]) {

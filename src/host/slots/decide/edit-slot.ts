@@ -1,5 +1,6 @@
 /** Edits the text of a slot: only changed keys, with comments and order preserved. Never throws. Pure. */
 import { isTable, toSnakeCase } from '../../../schema/words/key-case.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 import { mergePatch, type SlotPatch } from '../../../schema/slot/slot-editor.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import { editToml } from '../../../files/toml/decide/edit-toml.ts';
@@ -17,13 +18,14 @@ export function patchSlotText(text: string, patch: SlotPatch): EditedText {
 
 /**
  * Changes a text to mean `document` (camelCase keys); empty for a new file. Replaces a text that cannot be edited in
- * place.
+ * place, or where `written` means the same.
  */
-export function rewriteSlotText(text: string, document: unknown): EditedText {
+export function rewriteSlotText(text: string, document: unknown, written?: string): EditedText {
   const table = toSnakeCase(mergePatch({}, document));
   if (!isTable(table)) return refused('This is not a table; write keys and values');
   const reason = whyNotToml(table);
   if (reason !== undefined) return refused(reason);
+  if (written !== undefined && isSameValue(meaningOf(written), table)) return { ok: true, text: written };
   const plain = withoutByteOrderMark(text);
   const edited = editToml(plain, table, meaningOf);
   return { ok: true, text: edited === undefined ? formatToml(table) : text.slice(0, text.length - plain.length) + edited };

@@ -1,0 +1,249 @@
+/** What a user must not be misled about: plans that fail, slots that cannot serve a model, broken files, and what the own token allows. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import type { Scope } from '../../src/schema/words/access.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { isAnswering, startService, type Service } from '../support/service.ts';
+import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
+
+const PRIMARY = 'backend = "cpu"\n\n[model]\ndefault = "demo-fox"\n';
+const EMBED = 'enabled = false\nbackend = "cpu"\n[model]\ndefault = "demo-embed"\n';
+const SPEECH = 'load = "on-demand"\n[model]\ndefault = "demo-speaker"\n';
+/** Line 3 is not TOML. */
+const BROKEN = '# Kept by the repair.\nbackend = "cpu"\n[model\ndefault = "demo-fox"\n';
+
+describeWithBrowser('the dashboard with real slots', () => {
+  const visit = setUpBrowser();
+  let service: Service;
+
+  beforeAll(async () => {
+    service = await startService({ runtime: 'process', speech: true });
+    await service.save('primary', PRIMARY);
+    await service.save('embed', EMBED);
+    await service.save('tts', SPEECH);
+    await service.save('wide', 'provider = "gguf"\nenabled = false\nbackend = "cpu"\n[model]\ndefault = "no-such-model"\n');
+    await service.save('llama', 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "llama-3.2-3b"\n');
+    await service.save('broken', BROKEN);
+    await service.until('primary', 'answering', isAnswering);
+  }, 180_000);
+  afterAll(async () => {
+    await service.dispose();
+  });
+
+  const open = (hash: string) => visit(`${service.url}/${hash}`);
+  const rowOf = (page: Page, model: string) =>
+    page.locator('.model-row').filter({ has: page.getByRole('heading', { name: model, exact: true }) });
+
+  test('says first that a plan fails, and does not apply it', async () => {
+    const page = await open('');
+    await page.locator('[data-slot=wide]').getByRole('button', { name: 'Load', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('alert').waitFor();
+    expect(await dialog.locator('.plan > *').first().getAttribute('role')).toBe('alert');
+    expect(await dialog.getByRole('alert').textContent()).toContain('no-such-model');
+    expect(await dialog.getByRole('button', { name: 'Apply' }).isDisabled()).toBe(true);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'plan-that-fails');
+  }, 60_000);
+
+  test('offers slots that can serve a model, the built-in one first, and models that a slot can serve', async () => {
+    const page = await open('#/models');
+    await rowOf(page, 'demo-embed').waitFor();
+    const targets = async (model: string): Promise<readonly string[]> => {
+      const group = rowOf(page, model).locator('.load-into');
+      const options = await group.locator('option').allTextContents();
+      return options.length > 0 ? options : await group.getByRole('button').allTextContents();
+    };
+    expect((await targets('demo-embed'))[0]).toBe('embed');
+    expect(await targets('demo-embed')).not.toContain('primary');
+    expect(await targets('demo-speaker')).toEqual(['Load into tts']);
+    expect((await targets('demo-owl'))[0]).toBe('primary');
+    expect(await targets('demo-owl')).not.toContain('embed');
+    await page.goto(`${service.url}/#/models/embed`);
+    await page.getByRole('heading', { name: 'Change model: embed' }).waitFor();
+    await rowOf(page, 'demo-embed').waitFor();
+    expect(await rowOf(page, 'demo-owl').count()).toBe(0);
+    expect(await rowOf(page, 'demo-speaker').count()).toBe(0);
+  }, 60_000);
+
+  test('goes to the slot after a change from another page', async () => {
+    const page = await open('#/models/primary');
+    await rowOf(page, 'demo-owl').getByRole('button', { name: 'Load into primary' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
+    await page.waitForURL(/#\/slots\/primary\/timeline$/);
+    await service.until('primary', 'the owl', (slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
+  }, 60_000);
+
+  test('opens a broken file with its text and the mistake at its line, and repairs it with its comments', async () => {
+    const page = await open('');
+    await page.locator('[data-slot=broken] h2 a').click();
+    const editor = page.getByRole('textbox', { name: 'Slot as TOML' });
+    await editor.waitFor();
+    expect(await editor.textContent()).toContain('# Kept by the repair.');
+    await page.getByText('Line 3:').waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'broken-file');
+    await editor.click();
+    await page.keyboard.press('ControlOrMeta+a');
+    await page.keyboard.press('Delete');
+    await page.keyboard.insertText(BROKEN.replace('[model', 'provider = "gguf"\nenabled = false\n[model]'));
+    const apply = page.getByRole('button', { name: 'Apply' });
+    await page.locator('.plan').waitFor();
+    await apply.click();
+    await page.waitForURL(/#\/slots\/broken\/timeline$/);
+    await service.until('broken', 'valid', (slot) => slot?.status.conditions.every(({ reason }) => reason !== 'SpecInvalid') === true);
+    expect(await readFile(join(service.configDir, 'slots/broken.toml'), 'utf8')).toContain('# Kept by the repair.');
+  }, 60_000);
+
+  test('takes what is typed into a form at once, with the plan and Apply in view', async () => {
+    const page = await visit(`${service.url}/#/slots/embed/edit`, LOOKS[2]);
+    await page.getByLabel('Priority').pressSequentially('7');
+    await page.locator('.plan').waitFor();
+    const apply = page.getByRole('button', { name: 'Apply' });
+    expect(await page.evaluate('document.activeElement?.closest("label")?.textContent.startsWith("Priority")')).toBe(true);
+    const box = await apply.boundingBox();
+    expect((box?.y ?? 1e6) + (box?.height ?? 0)).toBeLessThanOrEqual(740);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'edit-narrow');
+    await apply.click();
+    await page.waitForURL(/#\/slots\/embed\/timeline$/);
+    expect(await readFile(join(service.configDir, 'slots/embed.toml'), 'utf8')).toContain('priority = 7');
+  }, 60_000);
+
+  test('accepts a licence in the alarm about it', async () => {
+    const page = await open('');
+    const card = page.locator('[data-slot=llama]');
+    await card.getByRole('button', { name: 'Accept licence of llama-3.2-3b' }).click();
+    await card.getByText('LicenseNotAccepted').waitFor({ state: 'detached' });
+    const { status } = await service.until('llama', 'not for its licence', (slot) =>
+      (slot?.status.conditions ?? []).every(({ reason }) => reason !== 'LicenseNotAccepted'),
+    );
+    expect(status.model).toBe('llama-3.2-3b');
+  }, 60_000);
+
+  test('shows a slot that loads on demand as at rest, and tells an alarm once', async () => {
+    const page = await open('');
+    await page.locator('[data-slot=tts] .badge strong', { hasText: 'at rest' }).waitFor();
+    expect(await page.locator('[data-slot=tts].alarmed').count()).toBe(0);
+    await service.save('loud', 'provider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "no-such-model"\n');
+    const card = page.locator('[data-slot=loud].alarmed');
+    await card.waitFor();
+    const alarm = (await card.locator('.alarm').textContent()) ?? '';
+    const last = await card.locator('.last').allTextContents();
+    for (const text of last.filter((each) => each !== '')) expect(alarm).not.toContain(text);
+    await card.getByRole('link', { name: 'Explain' }).click();
+    const causes = await page.locator('.conditions li p').allTextContents();
+    expect(causes).toEqual([...new Set(causes)]);
+    await service.remove('loud');
+  }, 60_000);
+
+  test('draws formulas and tasks, follows the answer, and keeps the conversation over pages and reloads', async () => {
+    const page = await open('#/playground');
+    const event = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+    const usage = { prompt_tokens: 30, completion_tokens: 12, prompt_tokens_details: { cached_tokens: 20 } };
+    const text = `- [x] done\n- [ ] open\n\nThe area is $\\pi r^2$ and costs $5, or $6.\n\n$$\\frac{1}{2}$$\n\n${'A line.\n\n'.repeat(60)}`;
+    const body = `${event(text)}data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
+    await page.route('**/v1/chat/completions', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+    await page.getByLabel('Message').fill('Draw');
+    await page.getByRole('button', { name: 'Send' }).click();
+    const answer = page.locator('.message.assistant');
+    await answer.locator('math').nth(1).waitFor();
+    expect(await answer.locator('mfrac').count()).toBe(1);
+    expect(await answer.locator('math').count()).toBe(2);
+    expect(await answer.textContent()).toContain('costs $5, or $6.');
+    expect(await answer.locator('input[type=checkbox]').evaluateAll((boxes) => boxes.map((box) => Reflect.get(box, 'checked')))).toEqual([
+      true,
+      false,
+    ]);
+    expect(await answer.textContent()).toContain('12 tokens');
+    expect(await answer.textContent()).toContain('30 prompt tokens, 20 cached');
+    expect(await page.evaluate('scrollY > 0')).toBe(true);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'chat-formulas');
+    await page.getByRole('link', { name: 'Hardware' }).click();
+    await page.getByRole('heading', { name: 'Hardware' }).waitFor();
+    await page.getByRole('link', { name: 'Playground' }).click();
+    await answer.locator('math').first().waitFor();
+    await page.reload();
+    await answer.locator('math').first().waitFor();
+    await page.getByRole('button', { name: 'New chat' }).click();
+    await page.reload();
+    await page.getByRole('button', { name: 'New chat' }).waitFor();
+    expect(await answer.count()).toBe(0);
+  }, 60_000);
+
+  test('sends a tool call back whole, with the result that the user enters', async () => {
+    const page = await open('#/playground');
+    const asked: { messages: unknown[] }[] = [];
+    const call = (part: object) => `data: ${JSON.stringify({ choices: [{ delta: { tool_calls: [{ index: 0, ...part }] } }] })}\n\n`;
+    await page.route('**/v1/chat/completions', async (route) => {
+      asked.push(JSON.parse(route.request().postData() ?? ''));
+      const calls =
+        call({ id: 'call_1', function: { name: 'weather', arguments: '{"city":' } }) + call({ function: { arguments: '"Rome"}' } });
+      const said = `data: ${JSON.stringify({ choices: [{ delta: { content: 'Sunny' } }] })}\n\n`;
+      await route.fulfill({ contentType: 'text/event-stream', body: `${asked.length === 1 ? calls : said}data: [DONE]\n\n` });
+    });
+    await page.getByLabel('Message').fill('Weather?');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.getByLabel('Result of weather').fill('22 degrees');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Send results' }).click();
+    await page.locator('.message.assistant', { hasText: 'Sunny' }).waitFor();
+    expect(asked[1]?.messages).toEqual([
+      { role: 'user', content: 'Weather?' },
+      {
+        role: 'assistant',
+        content: '',
+        tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } }],
+      },
+      { role: 'tool', tool_call_id: 'call_1', content: '22 degrees' },
+    ]);
+  }, 60_000);
+});
+
+describeWithBrowser('the dashboard for a token that may not change anything', () => {
+  const visit = setUpBrowser();
+  let world: World;
+  let scope: Scope = 'read-only';
+
+  beforeAll(async () => {
+    world = await startWorld({
+      dashboard: 'dashboard/dist',
+      authorize: () => ({ ok: true, caller: { key: 'caller', identity: 'me', scope } }),
+    });
+    world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    await world.idle();
+  }, 120_000);
+  afterAll(async () => {
+    await world.close();
+  });
+
+  test.each([
+    ['read-only', ['Explain', 'Timeline'], []],
+    ['all', ['Explain', 'Timeline', 'Logs'], []],
+    ['admin', ['Explain', 'Timeline', 'Logs', 'Edit'], ['Change model', 'Restart', 'Unload']],
+  ] as const)(
+    'shows a token of scope "%s" the links %j',
+    async (given, links, buttons) => {
+      scope = given;
+      const page = await visit(world.url);
+      const card = page.locator('[data-slot=primary]');
+      await card.getByRole('link', { name: 'Explain' }).waitFor();
+      await page.waitForFunction(`document.querySelectorAll('[data-slot=primary] .links a').length === ${links.length}`);
+      expect(await card.locator('.links a').allTextContents()).toEqual(links);
+      const offered = await card.locator('.buttons > *').allTextContents();
+      expect(offered.toSorted()).toEqual(buttons);
+      await page.getByRole('link', { name: 'Settings' }).click();
+      await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+      expect(await page.getByRole('button', { name: 'Create token' }).count()).toBe(given === 'admin' ? 1 : 0);
+      await page.getByRole('link', { name: 'Playground' }).click();
+      if (given === 'read-only') await page.getByText('Your token does not allow this').waitFor();
+      expect(await accessibilityFaults(page)).toEqual([]);
+    },
+    60_000,
+  );
+});
