@@ -58,7 +58,6 @@ export function undoChange(name: string, { revision, spec }: Revision): Change {
   return {
     title: T.undoTitle(revision, name),
     conflict: T.slotChanged,
-    watch: watchOf(name),
     async plan(client, signal) {
       const slot = await client.fetchJson<Slot>(path, { signal });
       const own = { restarted_at: slot.spec?.['restarted_at'] ?? null, rollout: slot.spec?.['rollout'] ?? null };
