@@ -49,6 +49,17 @@ export interface RunOptions {
   readonly onResult?: (result: CaseResult) => void;
 }
 
+/** Returns the content of a request for a slot or a model: JSON, or a form whose recording comes last. */
+export async function encodeRequest({ body, file, slot }: ModelRequest, model: string) {
+  const asked = { model: slot ?? model, ...body };
+  if (file === undefined) return { type: 'application/json', bytes: Buffer.from(JSON.stringify(asked)) };
+  const form = new FormData();
+  for (const [key, value] of Object.entries(asked)) form.append(key, typeof value === 'string' ? value : JSON.stringify(value));
+  form.append('file', new Blob([new Uint8Array(file.bytes)]), file.name);
+  const encoded = new Response(form);
+  return { type: encoded.headers.get('content-type') ?? '', bytes: Buffer.from(await encoded.arrayBuffer()) };
+}
+
 /** Rejects if the signal aborts, or if a model cannot be asked. Whatever is wrong with an answer is a miss. */
 export async function runCases(cases: readonly EvaluationCase[], ask: AskModel, options: RunOptions): Promise<EvaluationReport> {
   const results: CaseResult[] = [];

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { structuralSchema } from '../../../scripts/generate/publish-crd-schema.ts';
 import { parseCases } from '../../../src/evaluation/decide/parse-cases.ts';
@@ -126,4 +127,14 @@ test('a case has a form that an API server can check', () => {
   const schema = structuralSchema(evaluationCaseSchema);
   expect(schema).toMatchObject({ type: 'object', required: ['request', 'expect'] });
   expect(JSON.stringify(schema)).not.toMatch(/"(?:\$ref|anyOf|oneOf)":/);
+});
+
+test('the cases in the documentation are valid, and have every expectation', () => {
+  const page = readFileSync('docs/evaluate.md', 'utf8');
+  const [, examples = ''] = /^```jsonl\n(.*?)^```/ms.exec(page) ?? [];
+  const parsed = parseCases(examples);
+  expect(parsed.mistake).toBeUndefined();
+  const keys = Object.keys(evaluationCaseSchema.shape.expect.shape);
+  expect('cases' in parsed && [...new Set(parsed.cases.flatMap((each) => Object.keys(each.expect)))].toSorted()).toEqual(keys.toSorted());
+  for (const key of keys) expect(page).toMatch(new RegExp(`^\\| \`${key}\` +\\|`, 'm'));
 });
