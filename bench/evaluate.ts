@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -65,10 +65,7 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - begun;
 }
 
-async function answer(
-  res: NodeJS.WritableStream & { writeHead(status: number, headers: object): unknown },
-  streams: boolean,
-): Promise<void> {
+async function answer(res: ServerResponse, streams: boolean): Promise<void> {
   // The request that waits for the model has one token.
   await pause(TOKEN_MS);
   if (!streams) return void res.end('{"choices": [{"message": {"content": "Hello"}}]}');

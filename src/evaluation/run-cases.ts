@@ -91,23 +91,21 @@ async function runCase(given: EvaluationCase, number: number, ask: AskModel, opt
   return { ...times, outputTokens: answered.outputTokens, miss: unmet.length === 0 ? undefined : miss };
 }
 
-/**
- * An answer is the same each time, as far as a model can make it so, and ends. What a case says itself stays.
- */
+/** An answer is the same each time, as far as a model can make it so, and ends. What a case says itself stays. */
 const REPEATABLE = { temperature: 0, seed: 1 };
 const MOST_TOKENS = 1024;
 const STREAM = { stream: true, stream_options: { include_usage: true } };
 
 async function requestOf(given: EvaluationCase['request'], { readRecording }: RunOptions): Promise<ModelRequest> {
-  const { path: _path, file, ...body } = given;
+  const { path: _path, ...body } = given;
   const path = pathOf(given);
   if (path === undefined) throw new Error('A case has a path that its schema does not allow');
   if (path === '/v1/audio/transcriptions') {
-    if (readRecording === undefined || typeof file !== 'string') throw new Error('Recordings cannot be read here');
-    return { path, body, file: await readRecording(file) };
+    const { file, ...fields } = body;
+    if (readRecording === undefined) throw new Error('Recordings cannot be read here');
+    return { path, body: fields, file: await readRecording(String(file)) };
   }
-  if (path !== '/v1/chat/completions' && path !== '/v1/completions')
-    return { path, body: { ...body, ...(file === undefined ? {} : { file }) } };
+  if (path !== '/v1/chat/completions' && path !== '/v1/completions') return { path, body };
   const limit = Object.hasOwn(body, 'max_completion_tokens') ? {} : { max_tokens: MOST_TOKENS };
   return { path, body: { ...REPEATABLE, ...limit, ...body, ...STREAM } };
 }

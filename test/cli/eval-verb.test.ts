@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startCluster } from './cluster-fixture.ts';
 import { startSvcctl, svcctl } from './run-svcctl.ts';
 
 interface Asked {
@@ -143,7 +144,7 @@ describe('svcctl eval', () => {
     await writeFile(path.join(dir, 'sounds/a.wav'), 'RIFF\u00fe', 'latin1');
     const sounds = { ...recorded('sounds/a.wav'), request: { ...recorded('sounds/a.wav').request, temperature: 0, language: 'en' } };
     expect(await run(['stt'], [sounds])).toMatchObject({ code: 0, out: expect.stringContaining('1 of 1 (100 %)') });
-    const [{ text = '' } = {}] = asked;
+    const text = asked[0]?.text ?? '';
     expect(asked).toHaveLength(1);
     expect(text.replaceAll(/-{4,}\S+/g, '|').replaceAll('\r\n', ' ')).toMatch(
       /^\| Content-Disposition: form-data; name="model" {2}stt \|.*name="temperature" {2}0 \|.*name="language" {2}en \|.*name="file"; filename="a.wav" .* {2}RIFF\u00fe \|/,
@@ -203,6 +204,25 @@ describe('svcctl eval', () => {
       code: 1,
       err: expect.stringContaining('connection refused'),
     });
+  });
+
+  test('asks a service in a cluster through the API server, and reads its errors', async () => {
+    const cluster = await startCluster();
+    try {
+      cluster.addPod('svc-0', url);
+      cluster.lead('svc-0');
+      const file = path.join(dir, 'cluster.jsonl');
+      await writeFile(file, JSON.stringify(chat('Paris', 'primary says Paris')));
+      expect(await cluster.run(['eval', 'primary', '-f', file])).toMatchObject({ code: 0, out: expect.stringContaining('1 of 1 (100 %)') });
+      expect(cluster.proxied).toEqual(Array.from({ length: 2 }, () => 'POST svc-0:8080 /v1/chat/completions'));
+      await writeFile(file, '{"request": {"path": "/v1/embeddings", "input": "a"}, "expect": {"dimension": 3}}');
+      expect(await cluster.run(['eval', 'none', '-f', file])).toMatchObject({
+        code: 1,
+        out: expect.stringContaining('status 404: No model "none"'),
+      });
+    } finally {
+      await cluster.close();
+    }
   });
 
   test('stops at Ctrl-C, and so does the answer', async () => {

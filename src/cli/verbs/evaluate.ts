@@ -1,4 +1,4 @@
-/** `svcctl eval`: asks a model the cases of a file through the service, and compares its answers with what they expect. */
+/** `svcctl eval`: asks a model the cases of a file through the service, and prints how many answers are right. */
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { EvaluationReport, Miss } from '../../evaluation/decide/evaluation-report.ts';

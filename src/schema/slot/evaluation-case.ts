@@ -86,7 +86,9 @@ function problemsWith({ request, expect }: { readonly request: Readonly<Record<s
   const { needs, expects }: { readonly needs: readonly string[]; readonly expects: readonly string[] } = PATHS[path];
   const unfit = Object.keys(expect).filter((key) => !expects.includes(key));
   const fixed = ['model', 'stream', 'stream_options'].filter((key) => Object.hasOwn(request, key));
+  const isUnread = path === '/v1/audio/transcriptions' && typeof (request['file'] ?? '') !== 'string';
   return [
+    ...(isUnread ? [{ path: ['request', 'file'], message: 'Write the path of a recording' }] : []),
     ...needs
       .filter((key) => !Object.hasOwn(request, key))
       .map((key) => ({ path: ['request'], message: `Add "${key}", which a request to "${path}" needs, or set another "path"` })),

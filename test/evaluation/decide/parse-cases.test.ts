@@ -68,6 +68,11 @@ describe('parseCases()', () => {
       /^Line 1: request\.path: Use one of "\/v1\/chat\/completions"/,
     ],
     ['a path that objects inherit', lines({ request: { path: 'toString' }, expect: {} }), /request\.path: Use one of/],
+    [
+      'a recording without a path',
+      lines({ request: { path: '/v1/audio/transcriptions', file: ['a.wav'] }, expect: { contains: 'a' } }),
+      /^Line 1: request\.file: Write the path of a recording$/,
+    ],
     ['a model', lines(chat({ contains: 'a' }, { model: 'b' })), /^Line 1: request: Remove "model": the evaluation sets it$/],
     ['a stream', lines(chat({ contains: 'a' }, { stream: false })), /^Line 1: request: Remove "stream"/],
     [
