@@ -30,10 +30,10 @@ beforeAll(async () => {
       const text = Buffer.concat(pieces).toString('latin1');
       asked.push({ path: req.url ?? '', token: req.headers.authorization, text });
       if (req.url === '/v1/audio/transcriptions') return void res.end('{"text": "good morning"}');
-      const { model, messages, stream } = JSON.parse(text);
+      const { model, messages, prompt, stream } = JSON.parse(text);
       if (model === 'none')
         return void res.writeHead(404).end('{"error": {"message": "No model \\"none\\"", "code": "model.not_found", "type": "x"}}');
-      const content = `${model} says ${messages.at(-1).content}`;
+      const content = `${model} says ${prompt ?? messages.at(-1).content}`;
       if (stream !== true) return void res.end(JSON.stringify({ choices: [{ message: { content } }] }));
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.write(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
@@ -95,6 +95,15 @@ describe('svcctl eval', () => {
     expect(ran).toMatchObject({ code: 0, err: expect.stringContaining('Asking "primary" through the service, which loads it first') });
     expect(asked.map(({ text }) => JSON.parse(text).model)).toEqual(['primary', 'primary', 'primary', 'small', 'small', 'small']);
     expect(asked.every(({ token }) => token === 'Bearer svc_secret')).toBe(true);
+  });
+
+  test('waits for a model that only completes texts with a request that it can answer', async () => {
+    const completion = { request: { path: '/v1/completions', prompt: 'Paris' }, expect: { matches: '^base says Paris$' } };
+    expect(await run(['base'], [completion])).toMatchObject({ code: 0 });
+    expect(asked.map((each) => [each.path, JSON.parse(each.text).max_tokens])).toEqual([
+      ['/v1/completions', 1],
+      ['/v1/completions', 1024],
+    ]);
   });
 
   test('ends with 1 where too few pass, and where a required case does not, and says why', async () => {

@@ -7,7 +7,7 @@ import { judgeReport, type Verdict } from '../../evaluation/decide/verdict.ts';
 import { encodeRequest, runCases, type AskModel, type Recording } from '../../evaluation/run-cases.ts';
 import { readRegularBytes, readRegularFile } from '../../files/regular-file.ts';
 import { messageOf } from '../../platform/error-text.ts';
-import { pathOf, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
+import { pathOf, type EvaluationCase, type EvaluationPath } from '../../schema/slot/evaluation-case.ts';
 import type { Client } from '../connect/client.ts';
 import { CliFailure, EXIT, usageFailure, type ExitCode } from '../output/exit-codes.ts';
 import { cellText, dataText, listText, type OutputOptions } from '../output/output.ts';
@@ -28,7 +28,11 @@ interface Evaluated {
 
 /** An hour of speech has so many bytes as Opus, a quarter of an hour as WAV. */
 const RECORDING_BYTES = 2 ** 25;
-const STREAMED: readonly unknown[] = ['/v1/chat/completions', '/v1/completions'];
+/** The shortest request for each path whose answers are streamed. */
+const SHORTEST: Readonly<Partial<Record<EvaluationPath, object>>> = {
+  '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 },
+  '/v1/completions': { prompt: 'Hello', max_tokens: 1 },
+};
 
 /** One model after the other: where both do not fit into memory, each is loaded once. */
 export async function runEval(cli: Cli, options: EvalOptions, model: string): Promise<ExitCode> {
@@ -93,7 +97,7 @@ async function evaluate({ terminal }: Cli, client: Client, { model, cases, readR
   };
   const step = `Asking "${withoutControls(model)}" through the service, which loads it first if it is not loaded`;
   terminal.progress({ text: step, step });
-  if (cases.some(({ request }) => STREAMED.includes(pathOf(request)))) await warmUp(client, model);
+  await warmUp(client, model, cases);
   let done = 0;
   const onResult = (): void => {
     done += 1;
@@ -103,9 +107,9 @@ async function evaluate({ terminal }: Cli, client: Client, { model, cases, readR
 }
 
 /** The time to load a model is none to its first token. A name that does not exist ends the verb here. */
-async function warmUp(client: Client, model: string): Promise<void> {
-  const body = { model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 };
-  await client.request('POST', '/v1/chat/completions', 'anything', { body, inference: true });
+async function warmUp(client: Client, model: string, cases: readonly EvaluationCase[]): Promise<void> {
+  const path = cases.map(({ request }) => pathOf(request)).find((each) => each !== undefined && SHORTEST[each] !== undefined);
+  if (path !== undefined) await client.request('POST', path, 'anything', { body: { model, ...SHORTEST[path] }, inference: true });
 }
 
 const dataOf = ({ model, report, verdict }: Evaluated): object => ({
