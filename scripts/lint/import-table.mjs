@@ -29,6 +29,7 @@ export const MAY_IMPORT = {
       'node:os',
     ],
   },
+  evaluation: { values: [...SHARED, 'providers/decide/'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
   host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
   cluster: {
@@ -77,7 +78,7 @@ export const MAY_IMPORT = {
 };
 
 /** Packages without side effects: what a `decide/` folder may import besides `schema/`. */
-export const PURE_PACKAGES = ['zod', 'smol-toml', 'toml-eslint-parser', 'yaml', 'croner'];
+export const PURE_PACKAGES = ['zod', 'smol-toml', 'toml-eslint-parser', 'yaml', 'croner', 'ajv/dist/2020.js', 're2js'];
 
 /** Names of Node's own modules that have no side effects. */
 export const PURE_NODE_NAMES = {

@@ -74,6 +74,19 @@ export const RECORD_VERBS: readonly (Verb | VerbGroup)[] = [
   }),
 ];
 
+/** Asks models, and so needs no more rights than they do. */
+export const EVAL = verb('eval', 'Ask a model the cases of a file, and compare its answers (exit code 1 if too few are right)', {
+  arguments: [argument('<model>', 'Name of a slot, of a model or of a preset', { suggestions: 'slots' })],
+  options: [
+    option('-f, --file <path>', 'File with a case in each line; "-" for standard input', { required: true, path: true }),
+    option('--compare <model>', 'Ask this one afterwards, and print both beside each other', { suggestions: 'slots' }),
+    option('--pass <share>', 'Least share of the cases that must pass, besides all required ones', { default: '1' }),
+    shared.OUTPUT,
+  ],
+  examples: ['svcctl eval primary -f checks.jsonl', 'svcctl eval primary -f checks.jsonl --compare small --pass 0.9'],
+  load: async () => (await import('./verbs/evaluate.ts')).runEval,
+});
+
 const PLAN = argument('<id>', 'Plan id, as in "svcctl mcp pending"');
 
 export const MCP_VERBS: readonly Verb[] = [

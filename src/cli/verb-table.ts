@@ -3,7 +3,7 @@ import { SCOPES } from '../schema/words/access.ts';
 import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
 import { BACKENDS } from '../schema/slot/provider-kinds.ts';
 import { CATALOGUE_VERBS, MODEL_VERBS } from './model-verbs.ts';
-import { MCP_VERBS, RECORD_VERBS } from './record-verbs.ts';
+import { EVAL, MCP_VERBS, RECORD_VERBS } from './record-verbs.ts';
 import { ROLLOUT_VERBS } from './rollout-verbs.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
@@ -214,6 +214,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
     load: async () => (await import('./verbs/slot.ts')).runTimeline,
   }),
   ...RECORD_VERBS,
+  EVAL,
   verb('logs', 'Print the logs of a slot; short for "slot logs"', {
     arguments: [shared.SLOT],
     options: shared.LOG_OPTIONS,

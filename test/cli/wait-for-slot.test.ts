@@ -37,6 +37,7 @@ async function wait(scene: Scene, goal: Goal, options: Partial<WaitOptions> = {}
     pollMs: 1,
     request: unused,
     stream: unused,
+    infer: unused,
     find: async (_path, name) => {
       const found: unknown = slot(scene);
       return isAnswer(name, found) ? found : undefined;

@@ -10,7 +10,7 @@ import type { ClusterTransportOptions } from './cluster-transport.ts';
 import { findLocalSocket, givenToken, readToken, serviceUrl, targetsCluster, type ServiceOptions } from './service-options.ts';
 import { sendHttp, type HttpTarget, type ServiceRequest, type ServiceResponse, type Transport } from './transport.ts';
 
-export interface RequestOptions extends Pick<ServiceRequest, 'headers'> {
+export interface RequestOptions extends Pick<ServiceRequest, 'headers' | 'inference'> {
   readonly body?: unknown;
 }
 
@@ -21,6 +21,8 @@ export interface Client extends Pick<Transport, 'pollMs' | 'namespace'> {
   find<N extends AnswerName>(path: string, answer: N): Promise<Answer<N> | undefined>;
   /** Reads a body as it arrives, with silences of any length. */
   stream(path: string): Promise<ServiceResponse>;
+  /** Sends an inference request. Any status is a response. */
+  infer(path: string, type: string, body: Buffer): Promise<ServiceResponse>;
 }
 
 /** The service then accepts any name in `Host`, such as the name of an API server whose proxy forwards the request. */
@@ -66,10 +68,14 @@ function directTransport({ server, socketPath }: Pick<HttpTarget, 'server' | 'so
 export function createClient(transport: Transport): Client {
   const { pollMs, namespace } = transport;
 
-  async function exchange(method: string, path: string, { body, headers }: RequestOptions = {}): Promise<ServiceResponse> {
+  async function exchange(method: string, path: string, { body, headers, inference }: RequestOptions = {}): Promise<ServiceResponse> {
     const content = body === undefined ? undefined : { body: JSON.stringify(body) };
     const type = body === undefined ? undefined : { 'content-type': 'application/json' };
-    return checkStatus(await transport.send({ method, path, headers: { ...PROGRAM, ...type, ...headers }, ...content }), transport);
+    const late = inference === undefined ? {} : { inference };
+    return checkStatus(
+      await transport.send({ method, path, headers: { ...PROGRAM, ...type, ...headers }, ...content, ...late }),
+      transport,
+    );
   }
 
   return {
@@ -85,6 +91,8 @@ export function createClient(transport: Transport): Client {
       }
     },
     stream: async (path) => checkStatus(await transport.send({ method: 'GET', path, headers: PROGRAM, stream: true }), transport),
+    infer: async (path, type, body) =>
+      await transport.send({ method: 'POST', path, headers: { ...PROGRAM, 'content-type': type }, body, stream: true, inference: true }),
   };
 }
 
@@ -115,6 +123,7 @@ const HINTS: Readonly<Record<string, string>> = {
   'auth.scope': 'Use a token with scope "admin"',
   'request.cross_site': 'Check that no proxy adds headers of a web page, such as "Origin"',
   'slot.not_found': 'List the slots with "svcctl get slots"',
+  'model.not_found': 'List the names with "svcctl get slots" and "svcctl get models"',
   'slot.conflict': 'Someone else changed the slot; check it with "svcctl diff" and try again',
   'server.internal': 'Search the log of the service for the request id',
 };

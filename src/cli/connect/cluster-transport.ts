@@ -3,6 +3,7 @@
  * kubeconfig. Users need no address and no open port, and a token only where the service authenticates. A Lease names
  * the pod. If the pod is gone, the transport waits for the next leader and sends the request to it once.
  */
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { badName } from '../../cluster/client/decide/resource-path.ts';
 import { findCredentials } from '../../cluster/client/credentials.ts';
@@ -161,7 +162,7 @@ async function sendToPod(cluster: ClusterAccess, leader: Leader, request: Servic
   const response = await cluster.send({ ...request, path: proxyPath(cluster, leader, request.path) });
   if (response.status < 400) return response;
   const body = await response.text();
-  return parseStatus(body) ?? { ...response, text: async () => body };
+  return parseStatus(body) ?? { ...response, text: async () => body, bytes: Readable.from([Buffer.from(body)]) };
 }
 
 const proxyPath = ({ namespace }: ClusterAccess, { pod, port }: Omit<Leader, 'renewed'>, path: string): string =>

@@ -3,7 +3,7 @@
  * certificates and proxies, through `getBuiltinModule`: an import would also evaluate undici, which takes longer than
  * the rest of most verbs.
  */
-import type { Agent } from 'node:http';
+import type { Agent, IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { CliFailure } from '../output/exit-codes.ts';
@@ -13,9 +13,11 @@ export interface ServiceRequest {
   /** Starts at the root of the service: `/api/slots`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   /** The response is read as it arrives, without a timeout between its parts. */
   readonly stream?: true;
+  /** For a model, which may have to be loaded before it answers: the response may come at any time. */
+  readonly inference?: true;
 }
 
 export interface ServiceResponse {
@@ -23,8 +25,9 @@ export interface ServiceResponse {
   header(name: string): string | undefined;
   /** Reads the whole body. Can be called once. */
   text(): Promise<string>;
-  /** The body as it arrives. Can be read once. */
+  /** The body as it arrives, as text or as bytes. Can be read once. */
   readonly body: AsyncIterable<string>;
+  readonly bytes: AsyncIterable<Buffer>;
 }
 
 export interface Transport {
@@ -55,7 +58,7 @@ export interface HttpTarget {
 
 export async function sendHttp(
   { server, agent, socketPath, failure }: HttpTarget,
-  { method, path, headers, body, stream }: ServiceRequest,
+  { method, path, headers, body, stream, inference }: ServiceRequest,
 ): Promise<ServiceResponse> {
   const fail = (cause: unknown): CliFailure => failure(REASONS[codeOf(cause) ?? ''] ?? messageOf(cause), cause);
   const { request } = process.getBuiltinModule(server.startsWith('https:') ? 'node:https' : 'node:http');
@@ -67,29 +70,35 @@ export async function sendHttp(
       ...(socketPath === undefined ? {} : { socketPath }),
     });
     const timer = setTimeout(() => sent.destroy(new Error(`no response within ${RESPONSE_TIMEOUT_MS / 1000} s`)), RESPONSE_TIMEOUT_MS);
+    if (inference === true) clearTimeout(timer);
     // Also handles errors after the response has begun: without a listener, a reset connection would end the program.
     sent.on('error', (cause) => {
       clearTimeout(timer);
       reject(fail(cause));
     });
     sent.once('response', (response) => {
-      response.setEncoding('utf8');
       if (stream === true) clearTimeout(timer);
       response.once('close', () => clearTimeout(timer));
       resolve({
         status: response.statusCode ?? 500,
         header: (name) => response.headers[name]?.toString(),
         text: async () => text(response).catch((cause: unknown) => Promise.reject(fail(cause))),
-        body: partsOf(response, fail),
+        body: textsOf(response, fail),
+        bytes: partsOf(response, fail),
       });
     });
     sent.end(body);
   });
 }
 
-async function* partsOf(response: AsyncIterable<unknown>, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
+async function* textsOf(response: IncomingMessage, fail: (cause: unknown) => CliFailure): AsyncGenerator<string> {
+  response.setEncoding('utf8');
+  for await (const part of partsOf<string>(response, fail)) yield part;
+}
+
+async function* partsOf<Part>(response: AsyncIterable<Part>, fail: (cause: unknown) => CliFailure): AsyncGenerator<Part> {
   try {
-    for await (const part of response) yield String(part);
+    yield* response;
   } catch (cause) {
     throw fail(cause);
   }

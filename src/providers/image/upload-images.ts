@@ -5,7 +5,8 @@ import type { ImageSource } from './decide/build-workflow.ts';
 import { wrongMask, type Drawable } from './decide/drawable.ts';
 import { parseUploaded } from './decide/comfy-answers.ts';
 import { imageFailed } from './decide/describe-failure.ts';
-import { chooseFiles, editSize, judgeImage, judgeMask, FACTS_BYTES, readImageFacts, type ImageFacts } from './decide/image-facts.ts';
+import { FACTS_BYTES, readImageFacts, type ImageFacts } from '../decide/read-image-facts.ts';
+import { chooseFiles, editSize, judgeImage, judgeMask } from './decide/image-facts.ts';
 import { endsAs } from './decide/image-bytes.ts';
 import type { ImageParameters, ImageSize, ImageTask } from './decide/image-parameters.ts';
 

@@ -1,8 +1,9 @@
 /**
  * Converts the keys of a slot document between snake_case (TOML and the API) and camelCase (the SlotSpec resource and
  * the program). The conversion is lossless: it is its own inverse (`_x` becomes `X`, `X` becomes `_x`), so a key in the
- * wrong case stays wrong. Keys below `env`, `nodeSelector`, the parameters of presets and the tables of labels,
- * annotations and resources in `pod` belong to users and are never changed.
+ * wrong case stays wrong. Keys below `env`, `nodeSelector`, the parameters of presets, the requests, schemas and
+ * arguments of evaluation cases, and the tables of labels, annotations and resources in `pod` belong to users and are
+ * never changed.
  */
 
 /** Tables of a slot or an engine with keys of the user's choice, in either style. */
@@ -24,17 +25,26 @@ const OWN_KEYS_IN_PRESET: ReadonlySet<unknown> = new Set(['set', 'force']);
 
 type Path = readonly (string | number)[];
 
+/** Where a slot has evaluation cases. */
+export const CASE_PATH: Path = ['rollout', 'check', 0];
+/** In a case. */
+const OWN_KEYS_IN_CASE: ReadonlySet<string> = new Set(['request', 'expect.schema', 'expect.tool.arguments']);
+
 /** Whether users choose the keys of the table at this path. */
 const hasOwnKeys = (path: Path): boolean =>
   (path.length === 1 && OWN_KEYS.has(path[0])) ||
   (path[0] === 'pod' && path.length > 1 && OWN_KEYS_IN_POD.has(path.at(-1))) ||
-  (path.length === 4 && path[0] === 'model' && path[1] === 'presets' && OWN_KEYS_IN_PRESET.has(path[3]));
+  (path.length === 4 && path[0] === 'model' && path[1] === 'presets' && OWN_KEYS_IN_PRESET.has(path[3])) ||
+  (path[0] === 'rollout' && path[1] === 'check' && OWN_KEYS_IN_CASE.has(path.slice(3).join('.')));
 
 /** How keys are written in the document that a message is about. */
 export type KeyStyle = 'snake_case' | 'camelCase';
 
-/** Converts a slot document from snake_case to camelCase. Returns anything but an object unchanged. Pure. */
-export const toCamelCase = (document: unknown): unknown => (isTable(document) ? renameKeys(document, []) : document);
+/**
+ * Converts a slot document, or the table at a path of one, from snake_case to camelCase. Returns anything but an object
+ * unchanged. Pure.
+ */
+export const toCamelCase = (document: unknown, path: Path = []): unknown => (isTable(document) ? renameKeys(document, path) : document);
 
 /** Converts a slot document from camelCase to snake_case: the same function, because it is its own inverse. */
 export const toSnakeCase = toCamelCase;

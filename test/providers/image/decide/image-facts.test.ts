@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { editSize, readImageFacts } from '../../../../src/providers/image/decide/image-facts.ts';
+import { editSize } from '../../../../src/providers/image/decide/image-facts.ts';
+import { readImageFacts } from '../../../../src/providers/decide/read-image-facts.ts';
 import { FAMILIES } from '../../../../src/providers/image/decide/image-families.ts';
 import { maskOf, pngOf } from '../../../support/comfyui/png.ts';
 
