@@ -213,8 +213,8 @@ async function moveOne(session: Session, { stored, spec }: Candidate, program: S
   if (why === undefined) return undefined;
   await edit(session, { name, resourceVersion: version }, before);
   const still = await waitUntilInForce(session, name);
-  const present = await readRecord(session);
-  if (present !== undefined) await writeRecord(session, withoutMove(present, name));
+  // An earlier upgrade can still be undone.
+  await writeRecord(session, record ?? { program, moved: [] });
   return still === undefined ? why : `${why}; with its build before, ${still}`;
 }
 
