@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { optional } from '../pod/kube-fields.ts';
+import { PlainText } from '../pod/pod-containers.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
 /** Digest placeholder for an image that no release has published. */
@@ -46,10 +47,7 @@ export const SlotProgram = z.strictObject({
   ),
   path: optional(
     'Absolute path of the program where slots run as processes',
-    z
-      .string()
-      .max(4096)
-      .regex(/^\/[^\u0000-\u001F\u007F]+$/, 'Write an absolute path, such as "/opt/llama.cpp/bin/llama-server"'),
+    PlainText.max(4096).regex(/^\/\S+$/, 'Write an absolute path without spaces, such as "/opt/llama.cpp/bin/llama-server"'),
   ),
 });
 export type SlotProgram = z.output<typeof SlotProgram>;
