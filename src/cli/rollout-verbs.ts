@@ -1,6 +1,6 @@
-/** The rows of `verb-table.ts` for the history of slots, with the names of `kubectl rollout`. */
+/** The rows of `verb-table.ts` for the history of slots, with the names of `kubectl rollout`, and for upgrades. */
 import * as shared from './shared-options.ts';
-import { option, verb, type Verb } from './verb.ts';
+import { option, verb, type Verb, type VerbGroup } from './verb.ts';
 
 const SLOT = { ...shared.SLOT, name: '<slot>', help: 'Slot as slot/NAME', suggestions: 'slot/NAME' } as const;
 
@@ -35,3 +35,28 @@ export const ROLLOUT_VERBS: readonly Verb[] = [
     load: async () => (await import('./verbs/rollout.ts')).runResume,
   }),
 ];
+
+export const UPGRADE_VERBS: VerbGroup = {
+  name: 'upgrade',
+  help: 'Move slots to a new build of their model server',
+  verbs: [
+    verb('engine', 'Ask a new build for its flags, try each slot with it, and move slot by slot (exit code 1 if one does not move)', {
+      arguments: [shared.PROVIDER],
+      options: [
+        option('--image <name>', 'New build as an image: "NAME@sha256:DIGEST" or "localhost/NAME:TAG"'),
+        option('--path <file>', 'New build as a program, where slots run as processes', { path: true }),
+        option('--undo', 'Return the slots that the last upgrade moved to the builds before'),
+        option('--check', 'Change nothing: print what would break'),
+        option('--slots <names>', 'Only these slots, separated by commas'),
+        shared.TIMEOUT,
+        shared.OUTPUT,
+      ],
+      examples: [
+        'svcctl upgrade engine gguf --path /opt/llama.cpp/b11700/llama-server --check',
+        'svcctl upgrade engine gguf --image localhost/llama-server:b11700 --slots primary,embed',
+        'svcctl upgrade engine gguf --undo',
+      ],
+      load: async () => (await import('./verbs/upgrade.ts')).runUpgradeEngine,
+    }),
+  ],
+};

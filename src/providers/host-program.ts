@@ -61,14 +61,20 @@ export function rememberBackends(
   };
 }
 
-export async function outputOf(program: string, args: readonly string[], { PATH, HOME }: ProgramHost['env'], signal?: AbortSignal) {
+/** `uid`, `gid`: the user who runs it. Default: this one. */
+export async function outputOf(
+  program: string,
+  args: readonly string[],
+  { PATH, HOME }: ProgramHost['env'],
+  more: { readonly signal?: AbortSignal; readonly uid?: number; readonly gid?: number } = {},
+) {
   const options = {
     cwd: '/',
     env: { PATH, HOME },
     timeout: OUTPUT_WITHIN_MS,
     maxBuffer: MAX_OUTPUT_BYTES,
     killSignal: 'SIGKILL' as const,
-    signal,
+    ...more,
   };
   return new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
     execFile(program, args, options, (_error, stdout, stderr) => resolve({ stdout, stderr }));

@@ -20,6 +20,7 @@ import type {
 } from './ports.ts';
 import type { Backend, ProviderKind } from '../schema/slot/provider-kinds.ts';
 import { withBackends, type giveBackend } from './decide/facts/choose-backend.ts';
+import { imageOf } from './decide/facts/gather.ts';
 import { pause, retryRead } from '../platform/clock.ts';
 import { messageOf } from '../platform/error-text.ts';
 
@@ -82,7 +83,7 @@ export async function observe(
   const read = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
   const hostFacts = rememberHost(known, read);
   const specs = [...withBackends(slots, senses, hostFacts.hardware).values()].map(({ spec }) => spec);
-  const images = runtime.traits.images ? specs.flatMap(({ provider, backend }) => senses.images(provider, backend) ?? []) : [];
+  const images = runtime.traits.images ? specs.flatMap((spec) => imageOf(spec, senses.images) ?? []) : [];
   const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
   const byName = specs.filter(({ provider }) => senses.providers[provider]?.fetchesModels === true).map(({ model }) => model.default);
   const here = specs.filter(({ provider }) => senses.providers[provider]?.runsElsewhere !== true);

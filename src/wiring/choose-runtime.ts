@@ -11,7 +11,7 @@
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { createToolboxSource } from '../files/toolbox-manifest.ts';
 import { ifThere, listDirectory, writeJsonAtomically } from '../files/write-file.ts';
@@ -28,6 +28,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { WorkloadId } from '../schema/words/names.ts';
 import { createHostWorld } from './host-world.ts';
+import { installedProgram } from '../providers/host-program.ts';
 import type { Provider } from '../providers/provider.ts';
 import { createEngineDirectory } from '../files/engine-directory.ts';
 import { enginesOf } from './engines.ts';
@@ -72,10 +73,18 @@ export async function chooseWorld(choice: ServiceOptions): Promise<Result<World>
     return own;
   };
   const programs = (): readonly OwnProgram[] => Object.values(choice.providers).map(programOf);
-  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal, engine) =>
-    (await programs()
-      .find((each) => (engine === undefined ? each.name === name : each.kind === engine))
-      ?.resolve(signal)) ?? fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`);
+  const resolveProgram: ProcessRuntimeOptions['resolveProgram'] = async (name, signal, engine) => {
+    // A slot names it: words of providers are no paths.
+    if (isAbsolute(name) && engine === undefined) {
+      const found = await installedProgram(name, {}, 'correct "program.path" of the slot, or install it there').find();
+      return found.ok ? ok([found.value]) : found;
+    }
+    return (
+      (await programs()
+        .find((each) => (engine === undefined ? each.name === name : each.kind === engine))
+        ?.resolve(signal)) ?? fail('stalled', 'StartFailed', `The program "${name}" is not known: install a version that supports it`)
+    );
+  };
   const create = await open(chosen);
   const createFormer = former && (await open(former));
   if (former !== undefined)
@@ -160,7 +169,10 @@ async function hasImages({ settings, toolboxManifest, log }: ServiceOptions): Pr
   const hasImage = (kind: ProviderKind, backends: readonly Backend[]): boolean =>
     backends.some((backend) => images.find(kind, backend) !== undefined || definitions.get(kind)?.image?.[backend] !== undefined);
   if (specs.length === 0) return PROVIDER_KIND_NAMES.some((kind) => hasImage(kind, kindFacts(kind).backends));
-  return specs.some(({ provider, backend, backendGiven }) => hasImage(provider, backendGiven ? [backend] : kindFacts(provider).backends));
+  return specs.some(
+    ({ provider, backend, backendGiven, program }) =>
+      program?.image !== undefined || hasImage(provider, backendGiven ? [backend] : kindFacts(provider).backends),
+  );
 }
 
 /**

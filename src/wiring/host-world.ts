@@ -56,12 +56,7 @@ export async function createHostWorld(
     lastGoodFile: path.join(settings.SVC_STATE_DIR, 'toolboxes.json'),
     enginesFile: path.join(settings.SVC_STATE_DIR, 'engines.json'),
   });
-  const asked = {
-    providers: options.providers,
-    programs: programs?.(),
-    imagesOf: ({ kind }: Provider) => kindFacts(kind).backends.flatMap((backend) => inputs.toolboxes().find(kind, backend) ?? []),
-    env: options.env,
-  };
+  const asked = { providers: options.providers, programs: programs?.(), env: options.env, ...buildsOf(inputs) };
   const bare = createRuntime(createDeviceMemory({ hardware: hardware.value.read, env: options.env }));
   const runtime = withProgramOptions(withRemotes(bare), { ...asked, cacheDir: path.join(settings.SVC_STATE_DIR, 'program-help') });
   const own = createOwnModels({ ...asked, runtime, hardware: readHardware, now: () => performance.now() });
@@ -86,6 +81,15 @@ export async function createHostWorld(
     resign: async () => undefined,
   });
 }
+
+/** Images and programs of a provider: those of all slots, and those that slots name. */
+const buildsOf = ({ toolboxes, programsOf }: Awaited<ReturnType<typeof createDesiredInputs>>) => ({
+  imagesOf: ({ kind }: Provider) => [
+    ...kindFacts(kind).backends.flatMap((backend) => toolboxes().find(kind, backend) ?? []),
+    ...programsOf(kind).flatMap(({ image }) => (image === undefined ? [] : [{ reference: image }])),
+  ],
+  pathsOf: ({ kind }: Provider) => programsOf(kind).flatMap(({ path: own }) => own ?? []),
+});
 
 /** What the source of slots tells the history, and the parts of the world that it consists of. */
 function openHistory({ settings, log }: ServiceOptions) {

@@ -13,6 +13,8 @@ import { ok } from '../schema/words/failure.ts';
 import type { OwnModelDeps } from './own-models.ts';
 
 export interface ProgramOptionDeps extends Pick<OwnModelDeps, 'providers' | 'programs' | 'imagesOf' | 'env'> {
+  /** Programs that slots name themselves. Default: none do. */
+  readonly pathsOf?: (provider: Provider) => readonly string[];
   /** Keeps what images printed, whose ids stand for the same program forever. */
   readonly cacheDir: string;
   /** Default: 15 s. A program that hangs delays its first start for so long. */
@@ -90,20 +92,27 @@ type Asker = Readonly<{ provider: Provider; help: NonNullable<Provider['help']>;
 async function subjectsOf(
   provider: Provider,
   images: RuntimeFacts['images'],
-  { programs, imagesOf, env, cacheDir }: ProgramOptionDeps,
+  { programs, imagesOf, pathsOf = () => [], env, cacheDir }: ProgramOptionDeps,
   { traits, print }: Runtime,
 ): Promise<readonly Subject[]> {
   const { kind, program, help } = provider;
   const args = help?.arguments ?? [];
   if (!traits.images) {
-    const file = await programs?.find((each) => each.kind === kind)?.find?.();
-    const found = file === undefined ? undefined : await stat(file).catch(() => undefined);
-    if (file === undefined || found === undefined) return [];
-    const printHere = async (signal: AbortSignal): Promise<string> => {
-      const { stdout, stderr } = await outputOf(file, args, env, signal);
-      return `${stdout}\n${stderr}`;
-    };
-    return [{ name: kind, key: [file, found.ino, found.mtimeMs, found.size].join(' '), ask: printHere }];
+    const shared = await programs?.find((each) => each.kind === kind)?.find?.();
+    const files = [
+      ...(shared === undefined ? [] : [[kind, shared] as const]),
+      ...new Set(pathsOf(provider)).values().map((own) => [own, own] as const),
+    ];
+    const subjects = files.map(async ([name, file]): Promise<readonly Subject[]> => {
+      const found = await stat(file).catch(() => undefined);
+      if (found === undefined) return [];
+      const printHere = async (signal: AbortSignal): Promise<string> => {
+        const { stdout, stderr } = await outputOf(file, args, env, { signal });
+        return `${stdout}\n${stderr}`;
+      };
+      return [{ name, key: [file, found.ino, found.mtimeMs, found.size].join(' '), ask: printHere }];
+    });
+    return (await Promise.all(subjects)).flat();
   }
   const own = imagesOf(provider);
   return images.flatMap(({ reference, imageId, present }): readonly Subject[] => {

@@ -30,6 +30,8 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { ReadEnergy } from '../schema/status/hardware.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { RevisionStore } from '../schema/slot/revision-store.ts';
+import type { SlotSpec } from '../schema/slot/slot-spec.ts';
+import type { SlotProgram } from '../schema/slot/toolbox-images.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Catalogue } from '../models/catalogue/catalogue.ts';
@@ -107,14 +109,17 @@ export async function createDesiredInputs(
   { settings, toolboxManifest, log, providers, declare }: ServiceOptions,
   slots: SlotSource,
   { catalogue, ...keep }: { readonly catalogue: CatalogueSource; readonly lastGoodFile?: string; readonly enginesFile?: string },
-): Promise<Pick<World, 'source' | 'toolboxes' | 'wantNothing'>> {
+): Promise<Pick<World, 'source' | 'toolboxes' | 'wantNothing'> & { programsOf(kind: ProviderKind): readonly SlotProgram[] }> {
   const local = path.join(settings.SVC_CONFIG_DIR, 'toolboxes.toml');
   const manifest = createToolboxSource({ shipped: toolboxManifest, local, log, ...keep });
   let toolboxes = await manifest.read();
   const engines = createEngineDirectory({ directory: path.join(settings.SVC_CONFIG_DIR, 'engines'), log, lastGoodFile: keep.enginesFile });
   const complete = rememberEngines();
   let wantsNothing = false;
+  let specs: readonly SlotSpec[] = [];
   return {
+    /** The builds that slots of this provider name themselves. */
+    programsOf: (kind) => specs.flatMap(({ provider, program }) => (provider === kind && program !== undefined ? [program] : [])),
     toolboxes: () => ({
       ...toolboxes,
       find(kind, backend) {
@@ -130,6 +135,7 @@ export async function createDesiredInputs(
         await catalogue.read();
         const read = await slots.read(signal);
         if (!read.ok) return read;
+        specs = [...read.value.slots.values()].flatMap(({ spec }) => (spec.program === undefined ? [] : [spec]));
         const declared = await engines.read(enginesOf(read.value.slots.values()));
         declare?.(declared.definitions.values(), true);
         const problems = [...(read.value.problems ?? []), ...[...declared.problems.values()].flat()];

@@ -1,9 +1,6 @@
-/**
- * The real llama-server, played as another build by a script in its place: its help is an earlier or a later one, and it refuses what that build lacks. As a process
- * and in a container.
- */
+/** Earlier and later builds of llama-server (`llama-builds.ts`), as a process and in a container. */
 import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -11,55 +8,25 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { llamaHelp } from '../../src/providers/gguf/decide/llama-options.ts';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { startLoad } from '../chaos/support/load.ts';
-import { B11669, NEWER, OLDER } from '../providers/gguf/help/help-texts.ts';
+import { B11669 } from '../providers/gguf/help/help-texts.ts';
 import { eventually } from '../support/eventually.ts';
+import { BUILDS, writeBuild } from '../support/llama-builds.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { describeWithPodman, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const run = promisify(execFile);
-const BUILDS = {
-  older: {
-    help: OLDER,
-    lacks: ['--no-ui', '--offline', '--load-mode', 'all'],
-    old: '--load-mode',
-    fix: 'use "--no-mmap"',
-    now: '--no-mmap',
-  },
-  newer: { help: NEWER, lacks: ['--no-slots', '--no-webui', '--metrics'], old: '--no-webui', fix: 'use "--no-ui"', now: '--no-ui' },
-} as const;
 type Build = (typeof BUILDS)[keyof typeof BUILDS];
-
-/** `--no-mmap` and `--think-twice` are accepted, although the real server lacks them. */
-const script = ({ lacks }: Build, help: string, real: string): string => `#!/bin/sh
-[ "$1" = --help ] && exec cat '${help}'
-for word in "$@"; do
-  shift
-  case "$word" in
-    ${lacks.join('|')}) echo "error: invalid argument: $word" >&2; exit 1;;
-    --no-mmap) continue;;
-    --think-twice) skip=1; continue;;
-  esac
-  if [ "$skip" = 1 ]; then skip=; else set -- "$@" "$word"; fi
-done
-exec '${real}' "$@"
-`;
-
-async function writeProgram(build: Build, dir: string, places: { readonly help: string; readonly real: string }): Promise<void> {
-  await writeFile(path.join(dir, 'help.txt'), build.help);
-  await writeFile(path.join(dir, 'llama-server'), script(build, places.help, places.real));
-  await chmod(path.join(dir, 'llama-server'), 0o755);
-}
 
 const podman = async (...args: readonly string[]): Promise<string> => (await run('podman', [...PODMAN, ...args])).stdout.trim();
 
 const RUNTIMES = {
   async process(build: Build, dir: string) {
-    await writeProgram(build, dir, { help: path.join(dir, 'help.txt'), real: path.join(await directoryOfLlamaServer(), 'llama-server') });
+    await writeBuild(build, dir, { help: path.join(dir, 'help.txt'), real: path.join(await directoryOfLlamaServer(), 'llama-server') });
     return await startService({ runtime: 'process', environment: { PATH: `${dir}:${process.env['PATH'] ?? ''}` } });
   },
   async podman(build: Build, dir: string) {
-    await writeProgram(build, dir, { help: '/usr/local/share/help.txt', real: '/usr/bin/llama-server' });
+    await writeBuild(build, dir, { help: '/usr/local/share/help.txt', real: '/usr/bin/llama-server' });
     const image = `localhost/svc-flags-${path.basename(dir).toLowerCase()}:v1`;
     const lines = ['FROM localhost/svc-toolbox-gguf-cpu:v1', 'COPY llama-server /usr/local/bin/', 'COPY help.txt /usr/local/share/'];
     await writeFile(path.join(dir, 'Containerfile'), `${lines.join('\n')}\n`);

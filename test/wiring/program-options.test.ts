@@ -102,6 +102,22 @@ describe('a program of this machine', () => {
     expect(await flagsOf('gguf')).toBeUndefined();
   });
 
+  test('that only one slot names is asked beside the one of all others', async () => {
+    const other = await mkdtemp(path.join(dir, 'other-'));
+    const file = path.join(other, 'llama-server');
+    await writeFile(file, `#!/bin/sh\n${await printing(NEWER)}\n`);
+    await chmod(file, 0o755);
+    const { deps } = await program('shared', await printing(B11669));
+    const runtime = createInMemoryRuntime({ clock: createClock() });
+    const asked = ask({ ...runtime, traits: { ...runtime.traits, images: false } }, { ...deps, pathsOf: () => [file, file, '/not/there'] });
+    await asked.flagsOf(file);
+    await eventually('both have answered', async () => asked.wakes() === 2);
+    expect(await asked.flagsOf('gguf')).not.toContain('--think-twice');
+    expect(await asked.flagsOf(file)).toContain('--think-twice');
+    expect(await asked.flagsOf('/not/there')).toBeUndefined();
+    expect(await calls(other)).toBe(1);
+  });
+
   test('that is not installed is neither asked nor installed', async () => {
     const { flagsOf, bin } = await program('missing', '');
     await rm(path.join(bin, 'llama-server'));

@@ -63,6 +63,7 @@ export const ANSWERS = {
   startedCapture: StartedCapture,
   status: z.object({
     version: z.string(),
+    runtime: api.Status.shape.runtime.optional(),
     captures: api.Status.shape.captures.optional(),
     slots: z.array(SlotLine),
     limits: z.unknown().optional(),

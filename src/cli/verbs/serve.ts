@@ -151,9 +151,12 @@ function stopSignal(): Promise<void> {
     };
     process.on('SIGINT', onSignal);
     process.on('SIGTERM', onSignal);
-    process.on('SIGHUP', () => {
+    const stopOnce = () => {
       if (!stopping) onSignal();
-    });
+    };
+    process.on('SIGHUP', stopOnce);
+    // A parent that started it with a channel has ended, as `svcctl upgrade` may.
+    process.on('disconnect', stopOnce);
   });
 }
 

@@ -8,7 +8,7 @@ import type { DesiredSlot, ObservedWorkload, Workload } from '../ports.ts';
 import { keyOfAction, type Action } from './facts/actions.ts';
 import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts/facts.ts';
 import { lookUpModels } from './facts/companions.ts';
-import { knownOptions, needsImage, optionsOf } from './facts/gather.ts';
+import { imageOf, knownOptions, needsImage, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
 import { mayMove } from './rules/moves.ts';
 
@@ -40,10 +40,10 @@ function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
   return (slot) => {
     const { model, companions } = modelsOf(slot, observed);
     const isImageNeeded = needsImage(observed.traits, desired.providers[slot.spec.provider]);
-    const image = isImageNeeded ? desired.images(slot.spec.provider, slot.spec.backend) : undefined;
+    const image = isImageNeeded ? imageOf(slot.spec, desired.images) : undefined;
     if (model?.kind !== 'present' || (image === undefined && isImageNeeded)) return undefined;
     try {
-      const options = knownOptions(optionsOf(slot.spec.provider, image, observed.runtime));
+      const options = knownOptions(optionsOf(slot.spec, image, observed.runtime));
       return desired.templateOf(slot, model.facts, image, { options, companions });
     } catch {
       return undefined;

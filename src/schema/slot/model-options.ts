@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { optional } from '../pod/kube-fields.ts';
 import { isTable, writeKeys, type KeyStyle } from '../words/key-case.ts';
 import { ModelId } from '../words/names.ts';
-import { kindFacts, type ProviderKind } from './provider-kinds.ts';
+import { isBuiltInKind, kindFacts, type ProviderKind } from './provider-kinds.ts';
 import { PresetName, type Preset } from './presets.ts';
 import { list, rulesAt } from './slot-rules.ts';
 import type { SpecProblem } from './spec-problem.ts';
@@ -107,7 +107,7 @@ export const companionsOf = ({
 /** One problem for each key that no server of the provider can be told. `document` has camelCase keys. */
 export function inexpressible(kind: ProviderKind, document: unknown, style: KeyStyle): readonly SpecProblem[] {
   if (kindFacts(kind).expresses || !isTable(document)) return [];
-  const { model, resources } = document;
+  const { model, resources, program } = document;
   const problem = (table: string, key: string): SpecProblem => ({
     path: [table, key],
     message: writeKeys(`Provider "${kind}" cannot express "${table}.{${key}}": remove it, or use "model.args"`, style),
@@ -117,5 +117,11 @@ export function inexpressible(kind: ProviderKind, document: unknown, style: KeyS
   return [
     ...Object.keys(MODEL_OPTIONS).flatMap((key) => (isTable(model) && isSet(key, model[key]) ? [problem('model', key)] : [])),
     ...(isTable(resources) && isSet('devices', resources['devices']) ? [problem('resources', 'devices')] : []),
+    ...(kind === 'remote' && program !== undefined
+      ? [{ path: ['program'], message: 'A slot with the provider "remote" runs no program here: remove "program"' }]
+      : []),
+    ...(!isBuiltInKind(kind) && isTable(program) && program['path'] !== undefined
+      ? [{ path: ['program', 'path'], message: `The engine "${kind}" names its program in "command": remove "program.path"` }]
+      : []),
   ];
 }

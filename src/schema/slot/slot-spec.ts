@@ -21,6 +21,7 @@ import { ACCESS_MODES, boundedRecord, EXTENDED_RESOURCE, optional } from '../pod
 import { PodOverlay } from '../pod/pod-overlay.ts';
 import type { EngineDefinition } from './engine-document.ts';
 import { rulesAt } from './slot-rules.ts';
+import { SlotProgram } from './toolbox-images.ts';
 import type { KeyStyle } from '../words/key-case.ts';
 import { checkDocument, type SpecProblem, quoted } from './spec-problem.ts';
 
@@ -155,6 +156,7 @@ export const SlotDocument = z
     load: z.enum(['always', 'on-demand']).default('always').describe('"on-demand" loads the model with the first request'),
     restartedAt: optional('Set by "svcctl slot restart", in UTC. A new value restarts the workload', z.iso.datetime()),
     model: Model.describe('The model that the slot serves'),
+    program: optional('The build that the slot runs. Default: that of its provider and backend', SlotProgram),
     remote: optional('Server of a slot with the provider "remote": one on another machine', RemoteDocument.superRefine(rulesAt('remote'))),
     lifecycle: Lifecycle.prefault({}).describe('When the slot loads and unloads its model, and how it applies changes'),
     resources: Resources.prefault({}).describe('Resources of the slot'),
@@ -182,7 +184,7 @@ export type SlotDocument = z.input<typeof SlotDocument>;
 type Parsed = z.output<typeof SlotDocument>;
 
 export interface SlotSpec extends Readonly<
-  Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback' | 'limits' | 'price' | 'rollout'>
+  Pick<Parsed, 'enabled' | 'priority' | 'load' | 'restartedAt' | 'env' | 'fallback' | 'limits' | 'price' | 'program' | 'rollout'>
 > {
   readonly provider: ProviderKind;
   /** Set for a declared provider; `deviceBytes` only if its engine asks for the memory of the device. */

@@ -3,6 +3,8 @@
  * is shipped; `<config>/toolboxes.toml` has the same structure and overrides its entries.
  */
 import { z } from 'zod';
+import { optional } from '../pod/kube-fields.ts';
+import { PlainText } from '../pod/pod-containers.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
 /** Digest placeholder for an image that no release has published. */
@@ -30,3 +32,22 @@ export type ToolboxImage = z.output<typeof ToolboxImage>;
 
 export const ToolboxManifest = z.partialRecord(z.enum(PROVIDER_KIND_NAMES), z.partialRecord(z.enum(BACKENDS), ToolboxImage));
 export type ToolboxManifest = z.output<typeof ToolboxManifest>;
+
+/** The build that one slot runs instead of the one of its provider. The API may not set it. */
+export const SlotProgram = z.strictObject({
+  image: optional(
+    'Image of the containers or pods of the slot: "NAME@sha256:DIGEST", or one that was built on this machine, named "localhost/…"',
+    z
+      .string()
+      .max(400)
+      .regex(
+        /^(?:localhost\/[a-zA-Z0-9._:/-]+|[a-z0-9][a-zA-Z0-9._:/-]*@sha256:[0-9a-f]{64})$/,
+        'Write the name of an image with its digest, "NAME@sha256:…": only images named "localhost/…" may omit it',
+      ),
+  ),
+  path: optional(
+    'Absolute path of the program where slots run as processes',
+    PlainText.max(4096).regex(/^\/\S+$/, 'Write an absolute path without spaces, such as "/opt/llama.cpp/bin/llama-server"'),
+  ),
+});
+export type SlotProgram = z.output<typeof SlotProgram>;

@@ -49,6 +49,8 @@ describe.each(WAYS)('%s', (_way, write) => {
       { ...spec({}), provider: 'remote', model: { default: 'a', args: [] }, remote: { url: 'https://a.example/v1' } },
       'remote.url',
     ],
+    ['another program', { ...spec({}), program: { path: '/tmp/x' } }, 'program.path'],
+    ['another image', { ...spec({}), program: { image: 'localhost/x:v1' } }, 'program.image'],
     ['a service account', { ...spec({}), service_account_name: 'admin' }, 'service_account_name'],
     ['labels of pods, which network policies select', { ...spec({}), pod: { labels: { app: 'bank' } } }, 'pod.labels'],
     ['volumes', { ...spec({}), pod: { volumes: [{ name: 'a', host_path: { path: '/' } }] } }, 'pod.volumes'],

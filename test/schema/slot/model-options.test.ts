@@ -42,6 +42,26 @@ describe('adapters of a slot', () => {
   });
 });
 
+test.each([
+  [{ program: { path: 'llama-server' } }, expect.stringContaining('program.path: Write an absolute path')],
+  [{ program: { image: 'example.com/llama:v1' } }, expect.stringContaining('program.image: Write the name of an image with its digest')],
+  [
+    { provider: 'remote', remote: { url: 'https://a.example/v1' }, program: { path: '/bin/a' } },
+    expect.stringContaining('runs no program here'),
+  ],
+  [{ provider: 'vllm', program: { path: '/bin/a' } }, expect.stringContaining('The engine "vllm" names its program in "command"')],
+])('a slot cannot run %j', (more, problem) => {
+  expect(problemsOf({}, more)).toEqual([problem]);
+});
+
+test.each([
+  [{ program: { path: '/opt/llama.cpp/llama-server', image: 'localhost/llama-server:b11700' } }],
+  [{ provider: 'vllm', program: { image: `example.com/vllm@sha256:${'a'.repeat(64)}` } }],
+  [{ provider: 'stt', program: { path: '/opt/stt' } }],
+])('a slot can run %j', (more) => {
+  expect(problemsOf({}, more)).toEqual([]);
+});
+
 test('a short form means both keys and values, and a table what it has', () => {
   expect(specOf({ kvCache: 'q8_0' }).model.kvCache).toEqual({ k: 'q8_0', v: 'q8_0' });
   expect(specOf({ kvCache: { k: 'q4_0' } }).model.kvCache).toEqual({ k: 'q4_0' });

@@ -55,6 +55,12 @@ const SAFE_KEYS: Readonly<Record<string, readonly string[]>> = {
   'pod.model': ['resources'],
   storage: ['size', 'className', 'accessModes', 'claimName'],
   remote: ['timeout', 'serves'],
+  program: [],
+};
+
+const WHAT_TABLES_DECIDE: Readonly<Record<string, string>> = {
+  remote: 'where requests of the slot go',
+  program: 'which program the slot runs',
 };
 
 function unsafePods(before: Document | undefined, after: Document): readonly SpecProblem[] {
@@ -68,7 +74,7 @@ function unsafePods(before: Document | undefined, after: Document): readonly Spe
   const account = after['serviceAccountName'];
   const isNewAccount = account !== undefined && account !== before?.['serviceAccountName'];
   return [...(isNewAccount ? [['serviceAccountName']] : []), ...inTables].map((path) =>
-    unsafe(path, path[0] === 'remote' ? 'where requests of the slot go' : 'this key, which decides what the pods of the slot can reach'),
+    unsafe(path, WHAT_TABLES_DECIDE[path[0] ?? ''] ?? 'this key, which decides what the pods of the slot can reach'),
   );
 }
 

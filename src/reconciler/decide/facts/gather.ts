@@ -4,7 +4,8 @@ import type { Machine, DeviceMemory, Hardware, MachineDevice } from '../../../sc
 import { findFallbackProblems } from '../../../schema/slot/fallback.ts';
 import { findAliasConflicts } from '../../../schema/slot/slot-rules.ts';
 import { servesOf } from '../../../schema/slot/provider-kinds.ts';
-import type { Backend, ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import type { ProviderKind } from '../../../schema/slot/provider-kinds.ts';
+import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ProgramOptions, Provider } from '../../../providers/provider.ts';
 import type { ImageReference, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
 import { judgeAll, type Judgement } from './choose-backend.ts';
@@ -20,8 +21,8 @@ export interface Circumstances extends Pick<Desired, 'providers' | 'templateOf' 
 export interface SharedFacts {
   readonly circumstances: Circumstances;
   readonly models: Observed['models'];
-  /** The image of each provider and backend that slots name, and whether it is present. */
-  readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<Backend, ImageFacts>>;
+  /** The image of each provider and each build that slots name (`buildKey`), and whether it is present. */
+  readonly images: ReadonlyMap<ProviderKind, ReadonlyMap<string, ImageFacts>>;
   readonly aliasConflicts: ReadonlyMap<string, readonly string[]>;
   readonly fallbackProblems: ReadonlyMap<SlotName, readonly string[]>;
   /** Verdicts of the providers on their backends on this machine. */
@@ -83,29 +84,44 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
   };
 }
 
-/** Asks once for each provider and backend, and not for each slot. */
+/** The image of a slot: its own, or that of its provider and backend. */
+export const imageOf = (
+  { provider, backend, program }: Pick<SlotSpec, 'provider' | 'backend' | 'program'>,
+  images: Desired['images'],
+): ImageReference | undefined => (program?.image === undefined ? images(provider, backend) : { reference: program.image });
+
+/** The same for slots of a provider that run the same build. */
+export const buildKey = ({ backend, program }: Pick<SlotSpec, 'backend' | 'program'>): string =>
+  program === undefined ? backend : [backend, program.image, program.path].join('\n');
+
+/** Asks once for each provider and build, and not for each slot. */
 function gatherImages({ slots, images }: Desired, { traits, runtime }: Observed): SharedFacts['images'] {
   const seen = runtime.kind === 'reachable' ? runtime.facts.images : [];
   const present = new Map(seen.filter((fact) => fact.present).map(({ reference, imageId }) => [reference, imageId]));
-  const found = new Map<ProviderKind, Map<Backend, ImageFacts>>();
+  const found = new Map<ProviderKind, Map<string, ImageFacts>>();
   for (const { spec } of slots.values()) {
     let ofProvider = found.get(spec.provider);
-    if (ofProvider === undefined) found.set(spec.provider, (ofProvider = new Map<Backend, ImageFacts>()));
-    if (ofProvider.has(spec.backend)) continue;
-    const image = traits.images ? images(spec.provider, spec.backend) : undefined;
-    ofProvider.set(spec.backend, {
+    if (ofProvider === undefined) found.set(spec.provider, (ofProvider = new Map<string, ImageFacts>()));
+    const key = buildKey(spec);
+    if (ofProvider.has(key)) continue;
+    const image = traits.images ? imageOf(spec, images) : undefined;
+    ofProvider.set(key, {
       image,
       present: image === undefined ? !traits.images : present.has(image.reference),
       imageId: image === undefined ? undefined : (present.get(image.reference) ?? image.imageId),
-      options: optionsOf(spec.provider, image, runtime),
+      options: optionsOf(spec, image, runtime),
     });
   }
   return found;
 }
 
 /** The flags of the program that would run. */
-export const optionsOf = (kind: ProviderKind, image: ImageReference | undefined, runtime: Observed['runtime']): ImageFacts['options'] =>
-  runtime.kind === 'reachable' ? runtime.facts.options?.get(image?.reference ?? kind) : undefined;
+export const optionsOf = (
+  { provider, program }: Pick<SlotSpec, 'provider' | 'program'>,
+  image: ImageReference | undefined,
+  runtime: Observed['runtime'],
+): ImageFacts['options'] =>
+  runtime.kind === 'reachable' ? runtime.facts.options?.get(image?.reference ?? program?.path ?? provider) : undefined;
 
 export const knownOptions = (options: ImageFacts['options']): ProgramOptions | undefined => (options === 'asking' ? undefined : options);
 

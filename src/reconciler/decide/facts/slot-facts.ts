@@ -15,7 +15,7 @@ import type { MeasuredMemory } from './measured-memory.ts';
 import type { Newcomer } from './memory-pools.ts';
 import { applyKey, countKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, sleepKey, stopKey, type Action } from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
-import type { Circumstances, Gathered, ImageFacts } from './gather.ts';
+import { buildKey, type Circumstances, type Gathered, type ImageFacts } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
 
 /** Facts about one workload in a view. */
@@ -102,7 +102,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
   const { name, spec } = slot;
   const { pulls } = shared;
   const own = [spec.model.default, ...companionsOf(spec)];
-  const { image, present, imageId, options } = shared.images.get(spec.provider)?.get(spec.backend) ?? {};
+  const { image, present, imageId, options } = shared.images.get(spec.provider)?.get(buildKey(spec)) ?? {};
   const demand = observed.demand.get(name);
   const last = observed.published.get(name)?.decision;
   return {

@@ -81,6 +81,10 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
     listen: shared ? { host: '127.0.0.1', port } : { host: '0.0.0.0', port: provider.containerPort },
   });
   const symbolic = context(SYMBOLIC_PORT);
+  const commandOf = (slot: SlotContext): readonly [string, ...string[]] => {
+    const [program, ...args] = provider.startCmd(slot);
+    return [(traits.images ? undefined : spec.program?.path) ?? program, ...args];
+  };
   const parts = {
     image,
     env: { ...provider.buildEnv(symbolic), ...spec.env },
@@ -107,7 +111,7 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
     },
     mounts: [...parts.mounts, ...(prompts?.mounts ?? [])],
     // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
-    revision: hash(spec, { ...parts, model }, provider.startCmd({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
+    revision: hash(spec, { ...parts, model }, commandOf({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
     memory,
@@ -121,7 +125,7 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
     memoryBytes,
     containerPort: shared ? undefined : provider.containerPort,
     cluster: traits.network === 'pods' ? clusterOf(spec, provider, model, memoryBytes) : undefined,
-    argv: (port, env) => provider.startCmd({ ...context(port), ...defined({ env, options }) }),
+    argv: (port, env) => commandOf({ ...context(port), ...defined({ env, options }) }),
   };
 }
 

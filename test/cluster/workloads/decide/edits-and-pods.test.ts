@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { parseKubeWorkload } from '../../../../src/cluster/workloads/decide/object-names.ts';
 import { gguf } from '../../../../src/providers/gguf/gguf.ts';
+import { imageOf } from '../../../../src/reconciler/decide/facts/gather.ts';
 import { makeTemplate, workloadOf } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits, Workload } from '../../../../src/reconciler/ports.ts';
 import { ModelId, SlotName } from '../../../../src/schema/words/names.ts';
@@ -35,6 +36,8 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   priority: [{ ...BASE, priority: 5 }, 'controller'],
   load: [{ ...BASE, load: 'on-demand' }, 'controller'],
   restartedAt: [{ ...BASE, restartedAt: '2026-01-01T00:00:00Z' }, 'restart'],
+  'program.image': [{ ...BASE, program: { image: 'localhost/llama:v2' } }, 'pods'],
+  'program.path': [{ ...BASE, program: { path: '/opt/llama-server' } }, 'controller'],
   'rollout.paused': [{ ...BASE, rollout: { paused: true } }, 'controller'],
   'model.default': [{ ...BASE, model: { default: 'b.gguf' } }, 'restart'],
   // The server lists them as its models.
@@ -114,7 +117,7 @@ function workload(document: SlotDocument): Workload {
     spec,
     provider: gguf,
     model,
-    image: { reference: 'registry.example/gguf@sha256:00' },
+    image: imageOf(spec, () => ({ reference: 'registry.example/gguf@sha256:00' })),
     traits: TRAITS,
     modelsRoot: '/models',
   });

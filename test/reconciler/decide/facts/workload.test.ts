@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { imageOf } from '../../../../src/reconciler/decide/facts/gather.ts';
 import { freePort, withoutPrompts, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
 import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
@@ -23,6 +24,19 @@ describe('a template', () => {
       { resources: { memory: '1Gi' } },
     ];
     expect(new Set(changes.map((change) => revision(change))).size).toBe(changes.length);
+  });
+
+  test('starts the build that its slot names: a program as a process, an image in a container', () => {
+    const program = { path: '/opt/new/llama-server', image: 'localhost/new:v1' };
+    const [command] = templateOf({ program }, SHARED).argv(18_080);
+    expect([command, templateOf({ program }, SHARED).image]).toEqual([program.path, undefined]);
+    expect(revision({ program }, SHARED)).not.toBe(revision({}, SHARED));
+    expect(revision({ program: { image: program.image } }, SHARED)).toBe(revision({}, SHARED));
+    const { slot, template } = factsOf({ slot: { program } });
+    expect(template.argv(18_080)).toEqual(templateOf({}).argv(18_080));
+    expect(imageOf(slot.spec, () => ({ reference: 'localhost/other:v1' }))).toEqual({ reference: program.image });
+    expect(imageOf({ ...slot.spec, program: { path: program.path } }, () => IMAGE)).toBe(IMAGE);
+    expect(revision({ program: { path: program.path } })).toBe(revision({}));
   });
 
   test('is applied as it is where it keeps no prompts', () => {
