@@ -148,6 +148,8 @@ async function apply(store: ProfileStore, { name, resourceVersion }: Profile): P
       throw changedMeanwhile(name);
     case 'invalid':
       throw invalid('switch to', name, applied.problems);
+    case 'managed':
+      throw new ApiError('source.managed', applied.message);
     case 'failed':
       throw new ApiError('server.internal', applied.message);
     default:
