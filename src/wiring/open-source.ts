@@ -59,7 +59,10 @@ export async function openSource(options: ServiceOptions, slots: SlotSource, his
       },
     },
     guard: (editor) => (selfHeal === 'on' ? guardEditor(editor, source, url) : editor),
-    hold: (inputs) => ({ ...inputs, source: { ...inputs.source, read: async (signal) => await exclusive(async () => await inputs.source.read(signal)) } }),
+    hold: (inputs) => ({
+      ...inputs,
+      source: { ...inputs.source, read: async (signal) => await exclusive(async () => await inputs.source.read(signal)) },
+    }),
   };
 }
 
@@ -100,7 +103,10 @@ function guardEditor(editor: Editor, source: ConfigSource, url: string): Editor 
     const commit = source.commitOf(slot);
     if (commit === undefined) return undefined;
     const how = `edit "slots/${slot}.toml" there, or stop this with "svcctl source suspend"`;
-    return { kind: 'managed', message: `"${url}" declares slot "${slot}" (commit ${commit.slice(0, 12)}), and edits here would be put back: ${how}` };
+    return {
+      kind: 'managed',
+      message: `"${url}" declares slot "${slot}" (commit ${commit.slice(0, 12)}), and edits here would be put back: ${how}`,
+    };
   };
   return {
     ...editor,

@@ -51,6 +51,7 @@ export function createRevisionRoutes(deps: ManageDeps): readonly DocumentedRoute
         'slot.invalid',
         'rollout.paused',
         'rollout.managed',
+        'source.managed',
         'revision.not_found',
         'server.starting',
       ],

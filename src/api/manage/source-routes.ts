@@ -55,7 +55,7 @@ export function createSourceRoutes({ manage }: ManageDeps): readonly DocumentedR
       bodyLimit: BODY_BYTES,
       input: SyncInput,
       answers: { 200: json('The status after the sync', SourceStatus), 202: json('The webhook was accepted', Accepted) },
-      errors: ['auth.required', 'auth.scope', 'source.not_found', 'source.suspended', 'request.media_type'],
+      errors: ['auth.required', 'auth.scope', 'source.not_found', 'source.suspended'],
       async handler({ headers, body: { force = false } }, context) {
         const signature = headers[SIGNATURE];
         if (typeof signature === 'string') {
@@ -78,6 +78,9 @@ export function createSourceRoutes({ manage }: ManageDeps): readonly DocumentedR
 async function requireSigned(sourceOf: () => ConfigSource, { request }: RouteContext, signature: string): Promise<void> {
   const source = sourceOf();
   if (!(await source.isSigned(request.wholeBody ?? Buffer.alloc(0), signature)))
-    throw new ApiError('auth.required', `The signature in "${SIGNATURE}" is not valid: check the secret of the webhook, and SVC_GIT_WEBHOOK_SECRET_FILE`);
+    throw new ApiError(
+      'auth.required',
+      `The signature in "${SIGNATURE}" is not valid: check the secret of the webhook, and SVC_GIT_WEBHOOK_SECRET_FILE`,
+    );
   source.notify();
 }

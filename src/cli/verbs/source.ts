@@ -58,7 +58,19 @@ function documentOf(text: string | null | undefined): unknown {
 async function print({ terminal }: Cli, { output }: OutputOptions, status: Status): Promise<void> {
   const data = await dataText(output, status);
   if (data !== undefined) return terminal.write(data);
-  const { url, ref, path, state, suspended, revision, applied_at: appliedAt, head, fetched_at: fetchedAt, held_until: until, problem } = status;
+  const {
+    url,
+    ref,
+    path,
+    state,
+    suspended,
+    revision,
+    applied_at: appliedAt,
+    head,
+    fetched_at: fetchedAt,
+    held_until: until,
+    problem,
+  } = status;
   const lines = [
     ['Repository', `${url} (${ref}, "${path}")`],
     ['State', `${state}${suspended ? ' (suspended)' : ''}`],
@@ -66,7 +78,9 @@ async function print({ terminal }: Cli, { output }: OutputOptions, status: Statu
     ['Newest', head ? `${head.commit.slice(0, 12)} "${head.subject}" by ${head.author}` : 'unknown'],
     ['Fetched', fetchedAt ?? 'never'],
     ...(until ? [['Waits until', until]] : []),
-    ...(problem ? [['Problem', `${problem.reason}${problem.commit ? ` in commit ${problem.commit.slice(0, 12)}` : ''}: ${problem.message}`]] : []),
+    ...(problem
+      ? [['Problem', `${problem.reason}${problem.commit ? ` in commit ${problem.commit.slice(0, 12)}` : ''}: ${problem.message}`]]
+      : []),
   ];
   for (const [name = '', text = ''] of lines) terminal.line(`${`${name}:`.padEnd(13)}${withoutControls(text)}`);
   await terminal.write(await listText(terminal, output, { key: 'files', items: status.files, columns: COLUMNS }));

@@ -50,7 +50,18 @@ const READ_TIMEOUT_MS = 60_000;
 const MOST_OUTPUT_BYTES = 96 * 2 ** 20;
 const MOST_STDERR = 16_384;
 /** What a proxy or a private authority of this machine needs. All other variables could change what git does. */
-const PASSED = ['PATH', 'http_proxy', 'https_proxy', 'no_proxy', 'HTTPS_PROXY', 'NO_PROXY', 'ALL_PROXY', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'GIT_SSL_CAINFO'];
+const PASSED = [
+  'PATH',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'ALL_PROXY',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'GIT_SSL_CAINFO',
+];
 const HEAD = 'refs/svc/head';
 const CONFIG = [
   'core.hooksPath=/dev/null',
@@ -100,8 +111,10 @@ export function createGitRepository(options: GitRepositoryOptions): TreeSource {
         // A git that was killed leaves locks and parts of files.
         if (ran.timedOut || isDamaged(ran.stderr)) await rm(repository, { recursive: true, force: true });
         if (!ran.timedOut && isDamaged(ran.stderr)) ran = await fetchOnce(signal);
-        if (ran.isMissing) return problem('GitMissing', 'The program "git" is not installed: install it, for example with "apt install git"');
-        if (ran.code !== 0) return { ok: false, problem: explainFetch(ran.stderr, { url, ref }, ran.timedOut ? fetchTimeoutMs : undefined) };
+        if (ran.isMissing)
+          return problem('GitMissing', 'The program "git" is not installed: install it, for example with "apt install git"');
+        if (ran.code !== 0)
+          return { ok: false, problem: explainFetch(ran.stderr, { url, ref }, ran.timedOut ? fetchTimeoutMs : undefined) };
         return await describeHead(signal);
       } catch (error) {
         return problem('FetchFailed', `"${url}" cannot be fetched: ${messageOf(error)}`);
@@ -122,7 +135,10 @@ export function createGitRepository(options: GitRepositoryOptions): TreeSource {
       const tree = root === '.' ? commit : `${commit}:${root}`;
       const ran = await git(['ls-tree', '-r', '-l', '-z', '--full-tree', tree, '--', ...within], { signal });
       if (ran.code !== 0)
-        return problem('CommitInvalid', `The commit has no directory "${root}", or it cannot be read: check "SVC_GIT_PATH" (${lastLine(ran.stderr)})`);
+        return problem(
+          'CommitInvalid',
+          `The commit has no directory "${root}", or it cannot be read: check "SVC_GIT_PATH" (${lastLine(ran.stderr)})`,
+        );
       return { ok: true, value: parseTree(ran.stdout.toString('utf8')) };
     },
     async read(ids, signal) {
@@ -218,7 +234,11 @@ function splitBatch(output: Buffer, count: number): readonly Buffer[] | undefine
 const runGit = async (args: readonly string[], options: RunOptions): Promise<Ran> => await run('git', args, options);
 
 /** Never rejects. The program is the leader of a group, so that what it starts ends with it. */
-async function run(program: string, args: readonly string[], { signal, env, input = '', timeoutMs = READ_TIMEOUT_MS }: RunOptions): Promise<Ran> {
+async function run(
+  program: string,
+  args: readonly string[],
+  { signal, env, input = '', timeoutMs = READ_TIMEOUT_MS }: RunOptions,
+): Promise<Ran> {
   const chunks: Buffer[] = [];
   let [stderr, bytes, timedOut, isMissing] = ['', 0, false, false];
   return await new Promise((resolve) => {

@@ -18,7 +18,9 @@ import type { Commit, Sourced, SourceProblem, TreeSource } from './ports.ts';
 import { NOTHING, writeProblem, type Applied, type SourceFiles } from './source-files.ts';
 
 export interface GitSourceOptions {
-  readonly settings: Pick<Settings, 'SVC_GIT_REF' | 'SVC_GIT_PATH' | 'SVC_GIT_INTERVAL' | 'SVC_GIT_SELF_HEAL'> & { readonly SVC_GIT_URL: string };
+  readonly settings: Pick<Settings, 'SVC_GIT_REF' | 'SVC_GIT_PATH' | 'SVC_GIT_INTERVAL' | 'SVC_GIT_SELF_HEAL'> & {
+    readonly SVC_GIT_URL: string;
+  };
   readonly tree: TreeSource;
   readonly files: SourceFiles;
   readonly clock: Clock;
@@ -50,7 +52,17 @@ const JITTER = 0.1;
 const BETWEEN_FETCHES_MS = 1000;
 
 export function createGitSource(options: GitSourceOptions) {
-  const { settings, tree, files, clock, log, window = () => ({ isOpen: true, until: Number.POSITIVE_INFINITY }), random = Math.random, attribute, isSigned } = options;
+  const {
+    settings,
+    tree,
+    files,
+    clock,
+    log,
+    window = () => ({ isOpen: true, until: Number.POSITIVE_INFINITY }),
+    random = Math.random,
+    attribute,
+    isSigned,
+  } = options;
   const lock = createKeyedLock();
   const stopping = new AbortController();
   const judge = createJudge(tree, files);
@@ -114,12 +126,20 @@ export function createGitSource(options: GitSourceOptions) {
       const { wanted, edits, blocked } = await planFor(next?.declared, heals);
       if (blocked.length > 0) throw new Error(`"${blocked.join('", "')}" cannot be read as a text; move it elsewhere`);
       if (next === undefined && edits.length === 0) return problem?.reason === 'WriteFailed' ? setProblem(undefined) : undefined;
-      const after = next === undefined ? applied : { ...applied, commit: next.commit, at: clock.wallNow(), files: ownedAfter(wanted, applied.files, next.commit) };
+      const after =
+        next === undefined
+          ? applied
+          : { ...applied, commit: next.commit, at: clock.wallNow(), files: ownedAfter(wanted, applied.files, next.commit) };
       await files.apply(edits, after, applied.files);
       applied = after;
       noteAuthors(edits, next);
       const changed = edits.map(({ path }) => `"${path}"`).join(', ');
-      log.info({ commit: after.commit, files: edits.length }, next === undefined ? `Put back local edits of ${changed}` : `Applied commit ${next.commit.slice(0, 12)}: ${changed || 'no file has changed'}`);
+      log.info(
+        { commit: after.commit, files: edits.length },
+        next === undefined
+          ? `Put back local edits of ${changed}`
+          : `Applied commit ${next.commit.slice(0, 12)}: ${changed || 'no file has changed'}`,
+      );
       if (problem?.reason === 'WriteFailed') setProblem(undefined);
     } catch (error) {
       setProblem({ reason: 'WriteFailed', message: writeProblem(error) }, head?.commit ?? null);
@@ -134,7 +154,15 @@ export function createGitSource(options: GitSourceOptions) {
     }
   }
 
-  const look = async ({ fetches, heals, force }: { readonly fetches: boolean; readonly heals: boolean; readonly force: boolean }): Promise<void> =>
+  const look = async ({
+    fetches,
+    heals,
+    force,
+  }: {
+    readonly fetches: boolean;
+    readonly heals: boolean;
+    readonly force: boolean;
+  }): Promise<void> =>
     await lock('look', async () => {
       if (stopping.signal.aborted) return;
       if (!applied.suspended) {
@@ -193,12 +221,18 @@ export function createGitSource(options: GitSourceOptions) {
     async run(): Promise<void> {
       const { signal } = stopping;
       while (!signal.aborted) {
-        await look({ fetches: true, heals, force: false }).catch((error: unknown) => log.warn({}, `The source cannot be read: ${messageOf(error)}`));
+        await look({ fetches: true, heals, force: false }).catch((error: unknown) =>
+          log.warn({}, `The source cannot be read: ${messageOf(error)}`),
+        );
         await pause(clock, BETWEEN_FETCHES_MS, signal);
         const woken = new AbortController();
         wake = () => woken.abort();
         const windowMs = heldUntil === undefined ? Number.POSITIVE_INFINITY : Math.max(0, heldUntil - clock.wallNow());
-        await pause(clock, Math.min(delayMs(settings.SVC_GIT_INTERVAL, failures, random()), windowMs), AbortSignal.any([signal, woken.signal]));
+        await pause(
+          clock,
+          Math.min(delayMs(settings.SVC_GIT_INTERVAL, failures, random()), windowMs),
+          AbortSignal.any([signal, woken.signal]),
+        );
       }
     },
     async stop(): Promise<void> {
@@ -246,7 +280,8 @@ function delayMs(intervalMs: number, failures: number, random: number): number {
   return base * (1 + JITTER * (2 * random - 1));
 }
 
-const isoOf = (at: number | undefined): string | null => (at === undefined || !Number.isFinite(at) || at <= 0 ? null : new Date(at).toISOString());
+const isoOf = (at: number | undefined): string | null =>
+  at === undefined || !Number.isFinite(at) || at <= 0 ? null : new Date(at).toISOString();
 
 /** Returns what a commit declares. A text that was parsed before is not parsed again. */
 function createJudge(tree: TreeSource, files: Pick<SourceFiles, 'localEngines'>) {
@@ -260,7 +295,10 @@ function createJudge(tree: TreeSource, files: Pick<SourceFiles, 'localEngines'>)
     if (problems.length > 0) return invalid(problems);
     const keyOf = ({ path, id }: { readonly path: string; readonly id: string }): string => `${id} ${path}`;
     const unread = entries.filter((entry) => !known.has(keyOf(entry)));
-    const contents = await tree.read(unread.map(({ id }) => id), signal);
+    const contents = await tree.read(
+      unread.map(({ id }) => id),
+      signal,
+    );
     if (!contents.ok) return contents;
     const breathe = createBreather();
     const judged = new Map<string, JudgedFile>();
@@ -269,14 +307,18 @@ function createJudge(tree: TreeSource, files: Pick<SourceFiles, 'localEngines'>)
       judged.set(keyOf(entry), judgeFile(entry.path, bytes.toString('utf8'), foreignEncoding(bytes)));
       await breathe();
     }
-    known = new Map(entries.flatMap((entry) => {
-      const found = judged.get(keyOf(entry)) ?? known.get(keyOf(entry));
-      return found === undefined ? [] : [[keyOf(entry), found] as const];
-    }));
-    const byPath = new Map(entries.flatMap((entry) => {
-      const found = known.get(keyOf(entry));
-      return found === undefined ? [] : [[entry.path, found] as const];
-    }));
+    known = new Map(
+      entries.flatMap((entry) => {
+        const found = judged.get(keyOf(entry)) ?? known.get(keyOf(entry));
+        return found === undefined ? [] : [[keyOf(entry), found] as const];
+      }),
+    );
+    const byPath = new Map(
+      entries.flatMap((entry) => {
+        const found = known.get(keyOf(entry));
+        return found === undefined ? [] : [[entry.path, found] as const];
+      }),
+    );
     const slots = [...applied.files.keys()].filter((path) => slotOf(path) !== undefined).length;
     const own = [...byPath.values()].flatMap((file) => file.problems);
     const all = own.length > 0 ? own : judgeTogether(byPath, await files.localEngines(applied.files), slots);
@@ -286,5 +328,8 @@ function createJudge(tree: TreeSource, files: Pick<SourceFiles, 'localEngines'>)
 
 const invalid = (problems: readonly string[]): Sourced<never> => ({
   ok: false,
-  problem: { reason: 'CommitInvalid', message: `${listProblems(problems).join('; ')}. Nothing of the commit was applied: correct it with another commit` },
+  problem: {
+    reason: 'CommitInvalid',
+    message: `${listProblems(problems).join('; ')}. Nothing of the commit was applied: correct it with another commit`,
+  },
 });

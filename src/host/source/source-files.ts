@@ -8,7 +8,15 @@ import path from 'node:path';
 import { z } from 'zod';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
 import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
-import { explainWriteError, ifThere, makeSubdirectory, stageFile, syncDirectory, writeJsonAtomically, type StagedFile } from '../../files/write-file.ts';
+import {
+  explainWriteError,
+  ifThere,
+  makeSubdirectory,
+  stageFile,
+  syncDirectory,
+  writeJsonAtomically,
+  type StagedFile,
+} from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { messageOf } from '../../platform/error-text.ts';
 import { inTurns } from '../../platform/semaphore.ts';
@@ -37,7 +45,9 @@ export interface Applied extends Omit<z.output<typeof Applied>, 'format' | 'file
   readonly files: Owned;
 }
 
-const Edit = z.object({ path: z.string(), before: z.string().optional(), after: z.string().optional() }).transform(({ path: file, before, after }): FileEdit => ({ path: file, before, after }));
+const Edit = z
+  .object({ path: z.string(), before: z.string().optional(), after: z.string().optional() })
+  .transform(({ path: file, before, after }): FileEdit => ({ path: file, before, after }));
 const Journal = z.object({ applied: Applied, edits: z.array(Edit) });
 
 export const NOTHING: Applied = { commit: null, at: 0, suspended: false, files: new Map() };
@@ -101,7 +111,8 @@ export function createSourceFiles({ configDir, directory, exclusive }: SourceFil
       const text = await ifThere(readRegularFile(recordFile, { mostBytes: 2 * LARGE_TEXT_BYTES }));
       if (text === undefined) return NOTHING;
       const found = Applied.safeParse(parseJson(text));
-      if (!found.success) throw new Error(`"${recordFile}" is damaged or of a later version; delete it, and the files that are declared get an owner again`);
+      if (!found.success)
+        throw new Error(`"${recordFile}" is damaged or of a later version; delete it, and the files that are declared get an owner again`);
       return restored(found.data);
     },
     save,
@@ -160,6 +171,9 @@ const isUntouched = async (edits: readonly FileEdit[], readOne: (file: string) =
   (await inTurns(edits, async ({ path: file, before }) => (await readOne(file)) === before)).every((same) => same);
 
 const stored = ({ files, ...applied }: Applied) => ({ format: 1 as const, ...applied, files: Object.fromEntries(files) });
-const restored = ({ format: _format, files, ...applied }: z.output<typeof Applied>): Applied => ({ ...applied, files: new Map(Object.entries(files)) });
+const restored = ({ format: _format, files, ...applied }: z.output<typeof Applied>): Applied => ({
+  ...applied,
+  files: new Map(Object.entries(files)),
+});
 
 export const writeProblem = (error: unknown): string => `The files of the commit cannot be written: ${messageOf(error)}`;

@@ -32,7 +32,9 @@ export const GIT_SETTINGS = {
     .refine((path) => TREE_PATH.test(path), 'Use a directory in the repository, such as "hosts/gpu-box", without "..", or "."')
     .default('.')
     .describe('Directory in the repository with `slots`, `engines` and `profiles`, as in the configuration directory'),
-  SVC_GIT_INTERVAL: DurationMs.refine((ms) => ms >= 1000, 'Use at least "1s"').prefault('1m').describe('How often the repository is fetched'),
+  SVC_GIT_INTERVAL: DurationMs.refine((ms) => ms >= 1000, 'Use at least "1s"')
+    .prefault('1m')
+    .describe('How often the repository is fetched'),
   SVC_GIT_KEY: AbsolutePath.optional().describe(
     'File with the private key that may read the repository over SSH; for HTTPS, a file with `USER:TOKEN`',
   ),
@@ -67,7 +69,13 @@ interface CheckedGit {
   readonly SVC_CHANGE_WINDOWS?: unknown;
 }
 
-const NEED_URL = ['SVC_GIT_KEY', 'SVC_GIT_KNOWN_HOSTS', 'SVC_GIT_ALLOWED_SIGNERS', 'SVC_GIT_WEBHOOK_SECRET_FILE', 'SVC_CHANGE_WINDOWS'] as const;
+const NEED_URL = [
+  'SVC_GIT_KEY',
+  'SVC_GIT_KNOWN_HOSTS',
+  'SVC_GIT_ALLOWED_SIGNERS',
+  'SVC_GIT_WEBHOOK_SECRET_FILE',
+  'SVC_CHANGE_WINDOWS',
+] as const;
 
 /** Over `http:` and `git:`, anyone on the way can replace a commit, which decides what runs here. */
 export function findGitConflicts(settings: CheckedGit): readonly string[] {
@@ -77,5 +85,7 @@ export function findGitConflicts(settings: CheckedGit): readonly string[] {
   if (url === undefined || !/^(?:http|git):/.test(url) || /^[a-z]+:\/\/(?:localhost|127\.[0-9.]+|\[::1\])[:/]/.test(url)) return [];
   if (key !== undefined) return ['"SVC_GIT_KEY" would be sent unencrypted: use "https:" or "ssh:" in "SVC_GIT_URL"'];
   if (signers !== undefined) return [];
-  return ['"SVC_GIT_URL" is not encrypted, so anyone on the way could replace commits: use "https:" or "ssh:", or set "SVC_GIT_ALLOWED_SIGNERS"'];
+  return [
+    '"SVC_GIT_URL" is not encrypted, so anyone on the way could replace commits: use "https:" or "ssh:", or set "SVC_GIT_ALLOWED_SIGNERS"',
+  ];
 }

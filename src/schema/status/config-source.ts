@@ -11,7 +11,14 @@ export const SOURCE_REASONS = {
   WriteFailed: 'The files cannot be written, for example because the disk is full',
 } as const;
 export type SourceReason = keyof typeof SOURCE_REASONS;
-const REASONS = ['GitMissing', 'FetchFailed', 'RefMissing', 'SignatureRefused', 'CommitInvalid', 'WriteFailed'] as const satisfies readonly SourceReason[];
+const REASONS = [
+  'GitMissing',
+  'FetchFailed',
+  'RefMissing',
+  'SignatureRefused',
+  'CommitInvalid',
+  'WriteFailed',
+] as const satisfies readonly SourceReason[];
 
 const STATES = ['Synced', 'OutOfSync', 'Unknown'] as const;
 const Commit = z.string().regex(/^[0-9a-f]{40,64}$/);

@@ -50,7 +50,12 @@ const problemOf = (result: Sourced<unknown>): string => (result.ok ? 'none' : `$
 async function textsOf(tree: ReturnType<typeof open>): Promise<Readonly<Record<string, string>>> {
   const { commit } = valueOf(await tree.fetch(never));
   const entries = valueOf(await tree.list(commit, ['slots'], never));
-  const contents = valueOf(await tree.read(entries.map(({ id }) => id), never));
+  const contents = valueOf(
+    await tree.read(
+      entries.map(({ id }) => id),
+      never,
+    ),
+  );
   return Object.fromEntries(entries.map(({ path: name }, index) => [name, String(contents[index])]));
 }
 
@@ -59,7 +64,12 @@ describe('A repository', () => {
     const text = `${slotText(1)}# ä\u0000\r\nend without a newline`;
     const commit = await repository.commit('first "one"', { 'slots/primary.toml': text, 'slots/empty.toml': '', 'README.md': 'x' });
     const tree = open();
-    expect(valueOf(await tree.fetch(never))).toEqual({ commit, subject: 'first "one"', author: 'Anna <anna@example.com>', at: expect.any(Number) });
+    expect(valueOf(await tree.fetch(never))).toEqual({
+      commit,
+      subject: 'first "one"',
+      author: 'Anna <anna@example.com>',
+      at: expect.any(Number),
+    });
     expect(await textsOf(tree)).toEqual({ 'slots/primary.toml': text, 'slots/empty.toml': '' });
   });
 
@@ -72,7 +82,11 @@ describe('A repository', () => {
   });
 
   test('shows links, submodules and modes as what they are, and follows none', async () => {
-    await repository.commit('first', { 'slots/real.toml': slotText(1), 'slots/link.toml': { link: '/etc/passwd' }, 'engines': { link: '/etc' } });
+    await repository.commit('first', {
+      'slots/real.toml': slotText(1),
+      'slots/link.toml': { link: '/etc/passwd' },
+      engines: { link: '/etc' },
+    });
     await repository.git(['update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},profiles`]);
     await repository.git(['commit', '--quiet', '-m', 'submodule']);
     await repository.push();
@@ -140,7 +154,14 @@ describe('A repository', () => {
     const tree = createGitRepository({
       settings: { ...EMPTY, SVC_GIT_URL: repository.url },
       directory: path.join(state, 'source'),
-      env: { ...process.env, HOME: home, GIT_SSH_COMMAND: `touch ${proof}`, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'core.fsmonitor', GIT_CONFIG_VALUE_0: `touch ${proof}` },
+      env: {
+        ...process.env,
+        HOME: home,
+        GIT_SSH_COMMAND: `touch ${proof}`,
+        GIT_CONFIG_COUNT: '1',
+        GIT_CONFIG_KEY_0: 'core.fsmonitor',
+        GIT_CONFIG_VALUE_0: `touch ${proof}`,
+      },
     });
     await textsOf(tree);
     expect(existsSync(proof)).toBe(false);
@@ -157,7 +178,10 @@ const EMPTY = {
 
 async function createHome(home: string, proof: string): Promise<void> {
   execFileSync('mkdir', ['-p', home]);
-  await writeFile(path.join(home, '.gitconfig'), `[core]\n\tfsmonitor = touch ${proof}\n[filter "evil"]\n\tsmudge = touch ${proof}\n[protocol "ext"]\n\tallow = always\n`);
+  await writeFile(
+    path.join(home, '.gitconfig'),
+    `[core]\n\tfsmonitor = touch ${proof}\n[filter "evil"]\n\tsmudge = touch ${proof}\n[protocol "ext"]\n\tallow = always\n`,
+  );
 }
 
 describe('Over the protocol of git and HTTP', () => {
@@ -167,7 +191,9 @@ describe('Over the protocol of git and HTTP', () => {
     const tree = open({ SVC_GIT_URL: daemon.url });
     expect(await textsOf(tree)).toEqual({ 'slots/primary.toml': slotText(1) });
     await daemon.stop();
-    expect(problemOf(await tree.fetch(never))).toBe(`FetchFailed: "${daemon.url}" cannot be fetched: its server does not answer: check the network`);
+    expect(problemOf(await tree.fetch(never))).toBe(
+      `FetchFailed: "${daemon.url}" cannot be fetched: its server does not answer: check the network`,
+    );
   });
 
   test('git http-backend serves it to whoever has the credential, which no argument shows', async () => {
@@ -238,7 +264,11 @@ describe('Over the protocol of git and HTTP', () => {
   });
 
   test('without git, it says so', async () => {
-    const tree = createGitRepository({ settings: { ...EMPTY, SVC_GIT_URL: repository.url }, directory: path.join(state, 'source'), env: { PATH: state } });
+    const tree = createGitRepository({
+      settings: { ...EMPTY, SVC_GIT_URL: repository.url },
+      directory: path.join(state, 'source'),
+      env: { PATH: state },
+    });
     expect(problemOf(await tree.fetch(never))).toContain('GitMissing: The program "git" is not installed');
   });
 });
@@ -260,7 +290,9 @@ describeWithSshd('Over SSH', () => {
   test('a deploy key reads it, another one does not', async () => {
     const settings = { SVC_GIT_URL: ssh.url, SVC_GIT_KNOWN_HOSTS: ssh.knownHosts };
     expect(await textsOf(open({ ...settings, SVC_GIT_KEY: ssh.keyFile }))).toEqual({ 'slots/primary.toml': slotText(1) });
-    expect(problemOf(await open({ ...settings, SVC_GIT_KEY: ssh.strangerFile }).fetch(never))).toContain('it refuses the credential: check "SVC_GIT_KEY"');
+    expect(problemOf(await open({ ...settings, SVC_GIT_KEY: ssh.strangerFile }).fetch(never))).toContain(
+      'it refuses the credential: check "SVC_GIT_KEY"',
+    );
     await chmod(ssh.keyFile, 0o644);
     expect(problemOf(await open({ ...settings, SVC_GIT_KEY: ssh.keyFile }).fetch(never))).toContain('others may read the file of the key');
   }, 60_000);
@@ -302,16 +334,25 @@ describe('Signatures', () => {
     expect(await verdict(allowed, signedBySsh('anna'))).toBe('none');
     expect(await verdict(allowed, signedBySsh('stranger'))).toContain(`SignatureRefused: No key in "${allowed}" has signed the commit`);
     expect(await verdict(allowed, [])).toContain('SignatureRefused: No key in');
-    expect(await verdict(path.join(keys, 'missing'), signedBySsh('anna'))).toContain('SignatureRefused: "SVC_GIT_ALLOWED_SIGNERS" cannot be used');
+    expect(await verdict(path.join(keys, 'missing'), signedBySsh('anna'))).toContain(
+      'SignatureRefused: "SVC_GIT_ALLOWED_SIGNERS" cannot be used',
+    );
   }, 60_000);
 
   test('of OpenPGP: only those of keys in the file count, and neither kind stands for the other', async () => {
     const gpg = (home: string, args: readonly string[]): string =>
-      execFileSync('gpg', ['--homedir', path.join(keys, home), '--batch', '--quiet', '--pinentry-mode', 'loopback', '--passphrase', '', ...args], {
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      });
-    for (const [home, user] of [['gpg-a', 'anna@example.com'], ['gpg-b', 'stranger@example.com']] as const) {
+      execFileSync(
+        'gpg',
+        ['--homedir', path.join(keys, home), '--batch', '--quiet', '--pinentry-mode', 'loopback', '--passphrase', '', ...args],
+        {
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'ignore'],
+        },
+      );
+    for (const [home, user] of [
+      ['gpg-a', 'anna@example.com'],
+      ['gpg-b', 'stranger@example.com'],
+    ] as const) {
       execFileSync('mkdir', ['-m', '700', path.join(keys, home)]);
       gpg(home, ['--quick-generate-key', user, 'ed25519', 'sign', 'never']);
     }

@@ -117,7 +117,7 @@ const MISTAKES: Readonly<Record<string, Parameters<TestRepository['commit']>[1]>
   'a pointer of LFS': { 'slots/x.toml': 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n' },
   'a file that is not UTF-8': { 'slots/x.toml': Buffer.from([0xff, 0xfe, 0x61, 0]) },
   'a large file': { 'slots/x.toml': `# ${'x'.repeat(2 ** 20)}\n` },
-  'secrets': { 'tokens.toml': 'x = 1\n' },
+  secrets: { 'tokens.toml': 'x = 1\n' },
   'no slots at all': { 'slots/primary.toml': null, 'README.md': 'empty' },
 };
 
@@ -127,9 +127,17 @@ test.each(Object.entries(MISTAKES))('a commit with %s changes nothing, is named,
   await repository.commit('only one', { 'slots/other.toml': null });
   await source.sync();
   const before = await readdir(config, { recursive: true });
-  const bad = await repository.commit('bad', { 'slots/good.toml': slotText(2), ...changes, ...(changes['slots/primary.toml'] === null ? { 'slots/good.toml': null } : {}) });
+  const bad = await repository.commit('bad', {
+    'slots/good.toml': slotText(2),
+    ...changes,
+    ...(changes['slots/primary.toml'] === null ? { 'slots/good.toml': null } : {}),
+  });
   const status = await source.sync();
-  expect(status).toMatchObject({ state: 'OutOfSync', head: { commit: bad, subject: 'bad' }, problem: { reason: 'CommitInvalid', commit: bad } });
+  expect(status).toMatchObject({
+    state: 'OutOfSync',
+    head: { commit: bad, subject: 'bad' },
+    problem: { reason: 'CommitInvalid', commit: bad },
+  });
   expect(status.revision).not.toBe(bad);
   expect(status.problem?.message).toMatch(/Nothing of the commit was applied: correct it with another commit$/);
   expect(await readdir(config, { recursive: true })).toEqual(before);
@@ -151,9 +159,17 @@ describe('Local edits', () => {
     await edit(slotText(5));
     await edit(slotText(6), 'mine');
     await source.check();
-    expect(await source.source.status()).toMatchObject({ state: 'OutOfSync', revision: commit, problem: null, files: [{ change: 'edited' }] });
+    expect(await source.source.status()).toMatchObject({
+      state: 'OutOfSync',
+      revision: commit,
+      problem: null,
+      files: [{ change: 'edited' }],
+    });
     expect(source.source.isSynced()).toBe(false);
-    expect(await source.source.diff()).toEqual({ commit, files: [{ path: 'slots/primary.toml', before: slotText(5), after: slotText(1) }] });
+    expect(await source.source.diff()).toEqual({
+      commit,
+      files: [{ path: 'slots/primary.toml', before: slotText(5), after: slotText(1) }],
+    });
     expect(await source.sync()).toMatchObject({ state: 'Synced' });
     expect([await present(), await present('mine')]).toEqual([slotText(1), slotText(6)]);
     expect(await readFile(path.join(root, 'source', 'replaced', 'slots', 'primary.toml'), 'utf8')).toBe(slotText(5));
@@ -198,7 +214,10 @@ describe('Local edits', () => {
     const source = await open();
     await mkdir(path.join(config, 'slots/primary.toml'));
     await repository.commit('first', { 'slots/primary.toml': slotText(1), 'slots/embed.toml': slotText(1) });
-    expect(await source.sync()).toMatchObject({ state: 'OutOfSync', problem: { reason: 'WriteFailed', message: expect.stringContaining('"slots/primary.toml" cannot be read') } });
+    expect(await source.sync()).toMatchObject({
+      state: 'OutOfSync',
+      problem: { reason: 'WriteFailed', message: expect.stringContaining('"slots/primary.toml" cannot be read') },
+    });
     expect(await present('embed')).toBeUndefined();
     await rm(path.join(config, 'slots/primary.toml'), { recursive: true });
     expect(await source.sync()).toMatchObject({ state: 'Synced', problem: null });
@@ -214,7 +233,12 @@ test('a commit waits for its window, repairs do not, and force does not wait', a
   isOpen = false;
   await repository.commit('second', { 'slots/primary.toml': slotText(2) });
   await edit(slotText(5));
-  expect(await source.sync()).toMatchObject({ state: 'OutOfSync', revision: first, held_until: new Date(until).toISOString(), files: [{ change: 'pending' }] });
+  expect(await source.sync()).toMatchObject({
+    state: 'OutOfSync',
+    revision: first,
+    held_until: new Date(until).toISOString(),
+    files: [{ change: 'pending' }],
+  });
   expect(await present()).toBe(slotText(1));
   expect(await source.sync(true)).toMatchObject({ state: 'Synced', held_until: null });
   expect(await present()).toBe(slotText(2));
@@ -284,7 +308,9 @@ describeWithMounts('A full disk', () => {
         const where = what === 'configDir' ? place : config;
         await repository.commit('first', { 'slots/primary.toml': slotText(1), 'slots/large.toml': slotText(1) });
         expect(await source.sync()).toMatchObject({ state: 'Synced' });
-        const large = Object.fromEntries(Array.from({ length: 6 }, (_, index) => [`slots/large${index}.toml`, slotText(2, `# ${'x'.repeat(500_000)}\n`)]));
+        const large = Object.fromEntries(
+          Array.from({ length: 6 }, (_, index) => [`slots/large${index}.toml`, slotText(2, `# ${'x'.repeat(500_000)}\n`)]),
+        );
         await repository.commit('large', { 'slots/primary.toml': slotText(2), ...large });
         const full = await source.sync();
         expect([full.state === 'Synced', full.problem?.message]).toEqual([false, expect.stringMatching(/full/)]);

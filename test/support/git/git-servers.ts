@@ -106,7 +106,10 @@ function runBackend(root: string, req: IncomingMessage, res: ServerResponse): vo
     head = Buffer.concat([head, chunk]);
     const end = head.indexOf('\r\n\r\n');
     if (end < 0) return;
-    const lines = head.toString('latin1', 0, end).split('\r\n').map((line) => line.split(': ', 2));
+    const lines = head
+      .toString('latin1', 0, end)
+      .split('\r\n')
+      .map((line) => line.split(': ', 2));
     const status = Number(lines.find(([name]) => name === 'Status')?.[1]?.slice(0, 3) ?? 200);
     res.writeHead(status, Object.fromEntries(lines.filter(([name]) => name !== 'Status')));
     res.write(head.subarray(end + 4));

@@ -31,6 +31,8 @@ export interface TestRepository {
   /** Commits and pushes to `main`. Returns the commit. */
   commit(subject: string, changes: Changes, args?: readonly string[], env?: Readonly<Record<string, string>>): Promise<string>;
   push(...args: readonly string[]): Promise<void>;
+  /** Writes a file without committing it. */
+  write(name: string, content: Changes[string]): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -44,6 +46,14 @@ export async function createTestRepository(): Promise<TestRepository> {
   await git(['init', '--quiet', '--initial-branch=main']);
   await git(['remote', 'add', 'origin', bare]);
   const push = async (...args: readonly string[]): Promise<void> => void (await git(['push', '--quiet', ...args, 'origin', 'HEAD:main']));
+  const write = async (name: string, content: Changes[string] = null): Promise<void> => {
+    const place = path.join(work, name);
+    await rm(place, { recursive: true, force: true });
+    if (content === null) return;
+    await mkdir(path.dirname(place), { recursive: true });
+    if (typeof content === 'string' || Buffer.isBuffer(content)) await writeFile(place, content);
+    else await symlink(content.link, place);
+  };
   return {
     root,
     bare,
@@ -51,15 +61,9 @@ export async function createTestRepository(): Promise<TestRepository> {
     url: `file://${bare}`,
     git,
     push,
+    write,
     async commit(subject, changes, args = [], env = {}) {
-      for (const [name, content] of Object.entries(changes)) {
-        const place = path.join(work, name);
-        await rm(place, { recursive: true, force: true });
-        if (content === null) continue;
-        await mkdir(path.dirname(place), { recursive: true });
-        if (typeof content === 'string' || Buffer.isBuffer(content)) await writeFile(place, content);
-        else await symlink(content.link, place);
-      }
+      for (const [name, content] of Object.entries(changes)) await write(name, content);
       await git(['add', '--all']);
       await git(['commit', '--quiet', '--allow-empty', '-m', subject, ...args], env);
       await push();
@@ -69,5 +73,6 @@ export async function createTestRepository(): Promise<TestRepository> {
   };
 }
 
-export const slotText = (priority: number, more = ''): string =>
-  `# slot\nenabled = false\nbackend = "cpu"\npriority = ${priority}\n${more}\n[model]\ndefault = "demo-fox"\n`;
+/** `provider` is needed unless the slot has a built-in name. */
+export const slotText = (priority: number, more = '', provider?: string): string =>
+  `# slot\nenabled = false\n${provider === undefined ? '' : `provider = "${provider}"\n`}backend = "cpu"\npriority = ${priority}\n${more}\n[model]\ndefault = "demo-fox"\n`;

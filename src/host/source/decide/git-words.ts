@@ -35,7 +35,9 @@ export function sshCommand({ keyFile, knownHosts, learnedFile }: SshOptions): st
 
 /** The repository is only a copy: what is damaged is fetched again. */
 export const isDamaged = (stderr: string): boolean =>
-  /\.lock'?:|corrupt|bad object|not a git repository|loose object|object file .* is empty|unable to read tree|missing (?:blob|tree|commit)|shallow file has changed/i.test(stderr);
+  /\.lock'?:|corrupt|bad object|not a git repository|loose object|object file .* is empty|unable to read tree|missing (?:blob|tree|commit)|shallow file has changed/i.test(
+    stderr,
+  );
 
 const CASES: readonly (readonly [RegExp, string])[] = [
   [/No space left on device|Disk quota exceeded/i, 'the disk of the state directory is full: free disk space'],
@@ -53,18 +55,27 @@ const CASES: readonly (readonly [RegExp, string])[] = [
     'there is no repository at this address, or the key may not read it: check "SVC_GIT_URL"',
   ],
   [/returned error: 30[1278]/i, 'it has moved: set "SVC_GIT_URL" to its new address'],
-  [/Connection refused|Connection timed out|unable to connect|Failed to connect|Network is unreachable/i, 'its server does not answer: check the network'],
+  [
+    /Connection refused|Connection timed out|unable to connect|Failed to connect|Network is unreachable/i,
+    'its server does not answer: check the network',
+  ],
 ];
 
 /** `timedOutMs`: git was ended after so long. */
-export function explainFetch(stderr: string, { url, ref }: { readonly url: string; readonly ref: string }, timedOutMs?: number): SourceProblem {
+export function explainFetch(
+  stderr: string,
+  { url, ref }: { readonly url: string; readonly ref: string },
+  timedOutMs?: number,
+): SourceProblem {
   const failed = (why: string): SourceProblem => ({ reason: 'FetchFailed', message: `"${url}" cannot be fetched: ${why}` });
   if (timedOutMs !== undefined) return failed(`its server took more than ${Math.round(timedOutMs / 1000)} s: check it and the network`);
   if (/couldn't find remote ref|Remote branch .* not found/i.test(stderr))
-    return { reason: 'RefMissing', message: `"${url}" has no branch or tag "${ref}": create it again, or set "SVC_GIT_REF" to another one` };
+    return {
+      reason: 'RefMissing',
+      message: `"${url}" has no branch or tag "${ref}": create it again, or set "SVC_GIT_REF" to another one`,
+    };
   const known = CASES.find(([pattern]) => pattern.test(stderr));
   return failed(known?.[1] ?? `git says "${lastLine(stderr)}"`);
 }
 
-export const lastLine = (text: string): string =>
-  (text.trim().split('\n').at(-1) ?? '').replaceAll(/[\p{Cc}"]/gu, ' ').slice(0, 300);
+export const lastLine = (text: string): string => (text.trim().split('\n').at(-1) ?? '').replaceAll(/[\p{Cc}"]/gu, ' ').slice(0, 300);

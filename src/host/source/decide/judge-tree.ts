@@ -35,7 +35,9 @@ export function judgeEntries(entries: readonly TreeEntry[], mostBytes: number): 
 }
 
 export const listProblems = (problems: readonly string[]): readonly string[] =>
-  problems.length <= MOST_PROBLEMS ? problems : [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more problems`];
+  problems.length <= MOST_PROBLEMS
+    ? problems
+    : [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more problems`];
 
 const isDeclaration = (path: string): boolean => /^(?:slots|engines|profiles\/[^/.][^/]*)\/[^/.][^/]*\.toml$/.test(path);
 
@@ -84,7 +86,9 @@ function judgeEngine(path: string, name: string, text: string): JudgedFile {
   const read = parseDocument(text);
   if (!read.ok) return { text, problems: [formatProblem({ path: [], message: read.message, file: path, ...read.position })] };
   const engine = parseEngine(name, read.document);
-  return engine.ok ? { text, problems: [] } : { text, problems: placeProblems(text, path, engine.problems).map((each) => formatProblem(each)) };
+  return engine.ok
+    ? { text, problems: [] }
+    : { text, problems: placeProblems(text, path, engine.problems).map((each) => formatProblem(each)) };
 }
 
 /**
@@ -99,6 +103,8 @@ export function judgeTogether(files: ReadonlyMap<string, JudgedFile>, engines: R
       : [`${path}: There is no engine "${provider}": add "engines/${provider}.toml", or correct "provider"`],
   );
   if (slots.length === 0 && before > 0)
-    problems.push(`The commit has no file in "slots" and would remove all ${before} slots: check "SVC_GIT_PATH", or leave one slot with "enabled = false"`);
+    problems.push(
+      `The commit has no file in "slots" and would remove all ${before} slots: check "SVC_GIT_PATH", or leave one slot with "enabled = false"`,
+    );
   return problems;
 }

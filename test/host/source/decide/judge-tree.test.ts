@@ -8,7 +8,16 @@ const SLOT = 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n';
 
 describe('Entries of a tree', () => {
   test('are declarations by their places; others are left out', () => {
-    const names = ['slots/a.toml', 'slots/README.md', 'slots/.b.toml', 'slots/b.toml.bak', 'engines/vllm.toml', 'profiles/day/a.toml', 'slots/deep/a.toml', 'profiles/a.toml'];
+    const names = [
+      'slots/a.toml',
+      'slots/README.md',
+      'slots/.b.toml',
+      'slots/b.toml.bak',
+      'engines/vllm.toml',
+      'profiles/day/a.toml',
+      'slots/deep/a.toml',
+      'profiles/a.toml',
+    ];
     expect(judge(...names.map((name) => entry(name)))).toEqual({
       files: ['slots/a.toml', 'engines/vllm.toml', 'profiles/day/a.toml'].map((name) => entry(name)),
       problems: [],
@@ -45,7 +54,7 @@ describe('A file', () => {
   test.each([
     ['slots/primary.toml', SLOT, undefined, []],
     ['slots/Primary.toml', SLOT, undefined, ['slots/Primary.toml: The file name is not the name of a slot; rename it.']],
-    ['slots/primary.toml', 'nothing = 1\n', undefined, ['slots/primary.toml:1:1: nothing: ']],
+    ['slots/primary.toml', `nothing = 1\n${SLOT}`, undefined, ['slots/primary.toml:1:1: nothing: ']],
     ['profiles/day/primary.toml', 'x', undefined, ['profiles/day/primary.toml:1:']],
     ['engines/vllm.toml', 'serves = 5\n', undefined, ['engines/vllm.toml:']],
     ['engines/gguf.toml', '=', undefined, ['engines/gguf.toml:1:']],
@@ -67,14 +76,22 @@ describe('Files together', () => {
     new Map(Object.entries(texts).map(([path, provider]) => [path, { text: '', problems: [], provider }]));
 
   test('name engines of the tree or of the machine', () => {
-    const named = files({ 'slots/a.toml': 'mine', 'slots/b.toml': 'theirs', 'slots/c.toml': 'gguf', 'slots/d.toml': 'none', 'engines/theirs.toml': '' });
+    const named = files({
+      'slots/a.toml': 'mine',
+      'slots/b.toml': 'theirs',
+      'slots/c.toml': 'gguf',
+      'slots/d.toml': 'none',
+      'engines/theirs.toml': '',
+    });
     expect(judgeTogether(named, new Set(['mine']), 0)).toEqual([
       'slots/d.toml: There is no engine "none": add "engines/none.toml", or correct "provider"',
     ]);
   });
 
   test('do not remove all slots', () => {
-    expect(judgeTogether(files({ 'engines/a.toml': '' }), new Set(), 3)).toEqual([expect.stringContaining('would remove all 3 slots: check "SVC_GIT_PATH"')]);
+    expect(judgeTogether(files({ 'engines/a.toml': '' }), new Set(), 3)).toEqual([
+      expect.stringContaining('would remove all 3 slots: check "SVC_GIT_PATH"'),
+    ]);
     expect(judgeTogether(files({}), new Set(), 0)).toEqual([]);
   });
 });

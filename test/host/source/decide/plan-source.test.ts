@@ -30,7 +30,10 @@ describe('planSource', () => {
     ['a commit removes a file that was edited', NONE, OLD, EDITED, 'removed', 'removed'],
     ['a commit removes a file that was deleted', NONE, OLD, NONE, 'kept', 'kept'],
   ])('%s', (_name, declared, before, present, without, healed) => {
-    for (const [heals, expected] of [[false, without], [true, healed]] as const) {
+    for (const [heals, expected] of [
+      [false, without],
+      [true, healed],
+    ] as const) {
       const { edits, blocked } = planSource({ declared: mapOf(declared), owned: owned(before), local: mapOf(present), heals });
       expect(blocked).toEqual([]);
       const edit = { path: PATH, before: present, after: expected === 'removed' ? undefined : expected };
@@ -45,7 +48,10 @@ describe('planSource', () => {
   });
 
   test('files of nobody stay, and entries that are no texts block what would replace them', () => {
-    const local = new Map<string, string | null>([[PATH, null], ['slots/mine.toml', OLD]]);
+    const local = new Map<string, string | null>([
+      [PATH, null],
+      ['slots/mine.toml', OLD],
+    ]);
     expect(planSource({ declared: mapOf(NEW), owned: owned(OLD), local, heals: false })).toEqual({ edits: [], blocked: [PATH] });
     expect(planSource({ declared: mapOf(OLD), owned: owned(OLD), local, heals: false })).toEqual({ edits: [], blocked: [] });
   });
@@ -76,8 +82,23 @@ describe('describeFiles', () => {
 });
 
 test('each file has the commit that brought its text', () => {
-  const before = new Map([[PATH, { text: OLD, commit: 'c1' }], ['slots/gone.toml', { text: OLD, commit: 'c1' }]]);
-  expect(ownedAfter(new Map([[PATH, OLD], ['slots/new.toml', NEW]]), before, 'c2')).toEqual(
-    new Map([[PATH, { text: OLD, commit: 'c1' }], ['slots/new.toml', { text: NEW, commit: 'c2' }]]),
+  const before = new Map([
+    [PATH, { text: OLD, commit: 'c1' }],
+    ['slots/gone.toml', { text: OLD, commit: 'c1' }],
+  ]);
+  expect(
+    ownedAfter(
+      new Map([
+        [PATH, OLD],
+        ['slots/new.toml', NEW],
+      ]),
+      before,
+      'c2',
+    ),
+  ).toEqual(
+    new Map([
+      [PATH, { text: OLD, commit: 'c1' }],
+      ['slots/new.toml', { text: NEW, commit: 'c2' }],
+    ]),
   );
 });
