@@ -1,4 +1,5 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
+import { OF_HOSTS } from './host-settings.ts';
 import { z } from 'zod';
 import { CountServerUrl } from '../../src/schema/settings/setting-values.ts';
 import { SettingsSchema } from '../../src/schema/settings/settings.ts';
@@ -44,21 +45,9 @@ const NOT_FOR_VALUES = {
   SVC_TOKENS_SECRET: true,
   SVC_LIMITS_URL: true,
   SVC_HARDWARE_FILE: true,
-  SVC_MDNS: true,
-  SVC_CAPTURE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
-  SVC_QUIET_PERIOD: true,
-  SVC_GIT_URL: true,
-  SVC_GIT_REF: true,
-  SVC_GIT_PATH: true,
-  SVC_GIT_INTERVAL: true,
-  SVC_GIT_KEY: true,
-  SVC_GIT_KNOWN_HOSTS: true,
-  SVC_GIT_ALLOWED_SIGNERS: true,
-  SVC_GIT_SELF_HEAL: true,
-  SVC_GIT_WEBHOOK_SECRET_FILE: true,
-  SVC_CHANGE_WINDOWS: true,
+  ...OF_HOSTS,
   SVC_WORKERS: true,
   SVC_NAMESPACE: true,
   SVC_SERVICE_NAME: true,

@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import path from 'node:path';
 import { readRegularFile } from '../files/regular-file.ts';
-import { createGitRepository } from '../host/source/git-repository.ts';
+import { createDecrypt, createGitRepository } from '../host/source/git-repository.ts';
 import { createGitSource } from '../host/source/git-source.ts';
 import { createSourceFiles } from '../host/source/source-files.ts';
 import { versionOf } from '../host/slots/toml-editor.ts';
@@ -88,6 +88,7 @@ function createSource({ settings, log, env }: ServiceOptions, { url, revisions, 
       return { isOpen: windows === undefined || entry !== undefined, until };
     },
     attribute: (slot, text, who) => revisions?.attribute(slot, versionOf(text), { who }),
+    decrypt: settings.SVC_GIT_DECRYPT && createDecrypt(settings.SVC_GIT_DECRYPT, env),
     isSigned: createSignatureCheck(settings.SVC_GIT_WEBHOOK_SECRET_FILE, (problem) => log.warn({}, problem)),
   });
 }

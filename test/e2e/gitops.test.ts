@@ -66,7 +66,7 @@ describe('A repository over HTTP', () => {
 
   test('200 commits, with mistakes among them, under load: each good one is in force, each bad one is named, and no request fails', async () => {
     const stopping = new AbortController();
-    const seen = { ok: 0, other: [] as number[] };
+    const seen: { ok: number; readonly other: number[] } = { ok: 0, other: [] };
     const load = Array.from({ length: 2 }, async () => {
       while (!stopping.signal.aborted) {
         const { status, body } = await service.chat({ max_tokens: 8 });

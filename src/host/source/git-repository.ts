@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { readRegularFile } from '../../files/regular-file.ts';
+import { foreignEncoding, readRegularFile, TEXT_BYTES } from '../../files/regular-file.ts';
 import { makeSubdirectory } from '../../files/write-file.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
@@ -38,7 +38,7 @@ interface Ran {
 interface RunOptions {
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
-  readonly input?: string;
+  readonly input?: string | Buffer;
   readonly timeoutMs?: number;
 }
 
@@ -196,7 +196,7 @@ async function openTrust(file: string, { directory, env }: GitRepositoryOptions,
     await makeSubdirectory(home, 0o700);
     if (!isOpenPgp) return { ok: true, value: { env: { GNUPGHOME: home }, allowedSigners: file } };
     const args = ['--homedir', home, '--batch', '--no-autostart', '--quiet', '--import', file];
-    const ran = await run('gpg', args, { signal, env: { PATH: env['PATH'] ?? '', HOME: directory, LC_ALL: 'C' } });
+    const ran = await runProgram('gpg', args, { signal, env: { PATH: env['PATH'] ?? '', HOME: directory, LC_ALL: 'C' } });
     if (ran.isMissing) return problem('SignatureRefused', 'Signatures of OpenPGP cannot be checked without the program "gpg": install it');
     if (ran.code !== 0) return problem('SignatureRefused', `The keys in "${file}" cannot be read: ${lastLine(ran.stderr)}`);
     return { ok: true, value: { env: { GNUPGHOME: home }, allowedSigners: '/dev/null' } };
@@ -231,10 +231,10 @@ function splitBatch(output: Buffer, count: number): readonly Buffer[] | undefine
   return contents;
 }
 
-const runGit = async (args: readonly string[], options: RunOptions): Promise<Ran> => await run('git', args, options);
+const runGit = async (args: readonly string[], options: RunOptions): Promise<Ran> => await runProgram('git', args, options);
 
 /** Never rejects. The program is the leader of a group, so that what it starts ends with it. */
-async function run(
+export async function runProgram(
   program: string,
   args: readonly string[],
   { signal, env, input = '', timeoutMs = READ_TIMEOUT_MS }: RunOptions,
@@ -277,3 +277,21 @@ async function run(
     child.stdin.end(input);
   });
 }
+
+/** A secret is small, and what decrypts it may ask a server for the key. */
+const DECRYPT_TIMEOUT_MS = 30_000;
+
+/** Gives the file to a command on its standard input, and takes the text from its output. Settings stay here. */
+export const createDecrypt =
+  ([program = '', ...args]: readonly string[], env: GitRepositoryOptions['env']) =>
+  async (_path: string, bytes: Buffer, signal: AbortSignal): Promise<{ readonly text: string } | { readonly problem: string }> => {
+    const own = Object.entries(env).flatMap(([name, value]) =>
+      name.startsWith('SVC_') || value === undefined ? [] : [[name, value] as const],
+    );
+    const ran = await runProgram(program, args, { signal, env: Object.fromEntries(own), input: bytes, timeoutMs: DECRYPT_TIMEOUT_MS });
+    if (ran.isMissing) return { problem: `The program "${program}" of "SVC_GIT_DECRYPT" is not installed: install it` };
+    if (ran.code !== 0) return { problem: `"${program}" cannot decrypt this file: ${lastLine(ran.stderr)}` };
+    const encoding = foreignEncoding(ran.stdout);
+    if (encoding !== undefined || ran.stdout.length > TEXT_BYTES) return { problem: 'The decrypted text is too large, or not UTF-8' };
+    return { text: ran.stdout.toString('utf8') };
+  };

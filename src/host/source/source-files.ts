@@ -18,8 +18,8 @@ import {
   type StagedFile,
 } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
-import { messageOf } from '../../platform/error-text.ts';
 import { inTurns } from '../../platform/semaphore.ts';
+import { isSecret } from './decide/judge-tree.ts';
 import type { FileEdit, Owned } from './decide/plan-source.ts';
 
 export interface SourceFilesOptions {
@@ -62,7 +62,7 @@ export type SourceFiles = ReturnType<typeof createSourceFiles>;
 export function createSourceFiles({ configDir, directory, exclusive }: SourceFilesOptions) {
   const memory = createTextFileMemory();
   const [recordFile, journalFile] = [path.join(directory, 'applied.json'), path.join(directory, 'journal.json')];
-  const placeOf = (file: string): string => path.join(configDir, file);
+  const placeOf = (file: string): string => path.join(isSecret(file) ? directory : configDir, file);
 
   const readOne = async (file: string): Promise<string | null | undefined> => {
     const read = await memory.read(placeOf(file));
@@ -78,7 +78,7 @@ export function createSourceFiles({ configDir, directory, exclusive }: SourceFil
   /** Keeps the last local text that a commit replaced, because nobody has saved it in the repository. */
   async function keepReplaced(edits: readonly FileEdit[], owned: Owned): Promise<void> {
     for (const { path: file, before } of edits)
-      if (before !== undefined && before !== owned.get(file)?.text) {
+      if (before !== undefined && !isSecret(file) && before !== owned.get(file)?.text) {
         const kept = await stageFile(path.join(directory, 'replaced', file), before, { mode: RECORD_MODE });
         kept.commit();
       }
@@ -89,7 +89,8 @@ export function createSourceFiles({ configDir, directory, exclusive }: SourceFil
     const staged = new Map<string, StagedFile>();
     try {
       for (const { path: file, after } of edits)
-        if (after !== undefined) staged.set(file, await stageFile(placeOf(file), after, { ...(await ownerOf(placeOf(file))), sync: true }));
+        if (after !== undefined)
+          staged.set(file, await stageFile(placeOf(file), after, { ...(await ownerOf(file, placeOf(file))), sync: true }));
       await exclusive(async () => {
         const present = await inTurns(edits, async ({ path: file }) => await readOne(file));
         // Synchronous, so that no pass reads a mix of new and old texts.
@@ -162,7 +163,8 @@ export function createSourceFiles({ configDir, directory, exclusive }: SourceFil
 }
 
 /** A file keeps its mode and owner, as with an editor. */
-async function ownerOf(place: string) {
+async function ownerOf(file: string, place: string) {
+  if (isSecret(file)) return { mode: RECORD_MODE };
   const facts = await stat(place).catch(() => undefined);
   return facts?.isFile() === true ? { mode: facts.mode & 0o777, owner: { uid: facts.uid, gid: facts.gid } } : { mode: FILE_MODE };
 }
@@ -175,5 +177,3 @@ const restored = ({ format: _format, files, ...applied }: z.output<typeof Applie
   ...applied,
   files: new Map(Object.entries(files)),
 });
-
-export const writeProblem = (error: unknown): string => `The files of the commit cannot be written: ${messageOf(error)}`;

@@ -44,6 +44,14 @@ export const GIT_SETTINGS = {
   SVC_GIT_ALLOWED_SIGNERS: AbsolutePath.optional().describe(
     'File with those who may sign commits: lines of SSH’s `allowed_signers`, or armoured public keys of OpenPGP. Default: commits need no signature',
   ),
+  SVC_GIT_DECRYPT: z
+    .string()
+    .transform((text) => text.trim().split(/\s+/))
+    .refine(([program = '']) => /^[^-]/.test(program), 'Use a command, such as "age --decrypt --identity /etc/svc/age.key"')
+    .optional()
+    .describe(
+      'Command that decrypts files of `secrets` in the repository, from its standard input to its output, such as `age --decrypt --identity /etc/svc/age.key`; words are separated by spaces',
+    ),
   SVC_GIT_SELF_HEAL: OffOn.default('off').describe(
     '`on`: local edits of what the repository declares are put back, and refused by the API. `off`: they stay until a commit or `svcctl source sync` replaces them',
   ),
@@ -66,6 +74,7 @@ interface CheckedGit {
   readonly SVC_GIT_KNOWN_HOSTS?: string | undefined;
   readonly SVC_GIT_ALLOWED_SIGNERS?: string | undefined;
   readonly SVC_GIT_WEBHOOK_SECRET_FILE?: string | undefined;
+  readonly SVC_GIT_DECRYPT?: unknown;
   readonly SVC_CHANGE_WINDOWS?: unknown;
 }
 
@@ -74,6 +83,7 @@ const NEED_URL = [
   'SVC_GIT_KNOWN_HOSTS',
   'SVC_GIT_ALLOWED_SIGNERS',
   'SVC_GIT_WEBHOOK_SECRET_FILE',
+  'SVC_GIT_DECRYPT',
   'SVC_CHANGE_WINDOWS',
 ] as const;
 

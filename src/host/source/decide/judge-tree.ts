@@ -8,7 +8,7 @@ import { parseSlotText } from '../../slots/decide/parse-slot-text.ts';
 import type { TreeEntry } from '../ports.ts';
 
 /** The places at the root of the configuration that a commit is read for. */
-export const DECLARED = ['slots', 'engines', 'profiles'];
+export const DECLARED = ['slots', 'engines', 'profiles', 'secrets'];
 /** Files with secrets are never taken from a repository. */
 const SECRET = ['tokens.toml', 'api.env'];
 export const LOOKED_FOR = [...DECLARED, ...SECRET];
@@ -39,7 +39,18 @@ export const listProblems = (problems: readonly string[]): readonly string[] =>
     ? problems
     : [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more problems`];
 
-const isDeclaration = (path: string): boolean => /^(?:slots|engines|profiles\/[^/.][^/]*)\/[^/.][^/]*\.toml$/.test(path);
+const isDeclaration = (path: string): boolean => isSecret(path) || /^(?:slots|engines|profiles\/[^/.][^/]*)\/[^/.][^/]*\.toml$/.test(path);
+
+/** An encrypted file. */
+export const isSecret = (path: string): boolean => /^secrets\/[A-Za-z0-9][A-Za-z0-9._-]*$/.test(path) && !path.endsWith('.md');
+
+/** Where the text of a secret is, relative to the state of the source: without what says how it is encrypted. */
+export const placeOfSecret = (path: string): string => path.replace(/\.age$/, '').replace(/\.sops(?=\.|$)/, '');
+
+/** Whether it looks like a file of age or sops. A secret that somebody has committed as it is must not be used. */
+export const isEncrypted = (text: string): boolean =>
+  /^(?:age-encryption\.org\/v1\n|-----BEGIN AGE ENCRYPTED FILE-----)/.test(text) ||
+  /^(?:sops:|\s*"sops"\s*:|sops_version\s*=|\[sops\])/m.test(text);
 
 /** The slot that a file declares. */
 export const slotOf = (path: string): SlotName | undefined => SlotName.safeParse(/^slots\/([^/]+)\.toml$/.exec(path)?.[1]).data;
@@ -102,6 +113,9 @@ export function judgeTogether(files: ReadonlyMap<string, JudgedFile>, engines: R
       ? []
       : [`${path}: There is no engine "${provider}": add "engines/${provider}.toml", or correct "provider"`],
   );
+  const places = [...files.keys()].filter(isSecret).map(placeOfSecret);
+  for (const place of new Set(places.filter((each, index) => places.indexOf(each) !== index)))
+    problems.push(`Several files are "${place}" when they are decrypted; rename all but one`);
   if (slots.length === 0 && before > 0)
     problems.push(
       `The commit has no file in "slots" and would remove all ${before} slots: check "SVC_GIT_PATH", or leave one slot with "enabled = false"`,

@@ -1,5 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { judgeEntries, judgeFile, judgeTogether, listProblems } from '../../../../src/host/source/decide/judge-tree.ts';
+import {
+  isEncrypted,
+  isSecret,
+  judgeEntries,
+  judgeFile,
+  judgeTogether,
+  listProblems,
+  placeOfSecret,
+} from '../../../../src/host/source/decide/judge-tree.ts';
 import type { TreeEntry } from '../../../../src/host/source/ports.ts';
 
 const entry = (path: string, more: Partial<TreeEntry> = {}): TreeEntry => ({ path, kind: 'file', id: path, sizeBytes: 10, ...more });
@@ -93,5 +101,37 @@ describe('Files together', () => {
       expect.stringContaining('would remove all 3 slots: check "SVC_GIT_PATH"'),
     ]);
     expect(judgeTogether(files({}), new Set(), 0)).toEqual([]);
+  });
+});
+
+describe('Secrets', () => {
+  test.each([
+    ['secrets/token.age', 'secrets/token'],
+    ['secrets/cloud.sops.yaml', 'secrets/cloud.yaml'],
+    ['secrets/cloud.sops', 'secrets/cloud'],
+    ['secrets/plain', 'secrets/plain'],
+  ])('%s is at %s', (path, place) => {
+    expect([isSecret(path), placeOfSecret(path)]).toEqual([true, place]);
+  });
+
+  test.each(['secrets/.hidden', 'secrets/README.md', 'secrets/deep/token', 'slots/a.toml'])('%s is none', (path) => {
+    expect(isSecret(path)).toBe(false);
+  });
+
+  test.each([
+    ['age-encryption.org/v1\n-> X25519', true],
+    ['-----BEGIN AGE ENCRYPTED FILE-----\n', true],
+    ['token: ENC[x]\nsops:\n  age: []\n', true],
+    ['{\n  "token": "ENC[x]",\n  "sops": {}\n}', true],
+    ['TOKEN=ENC[x]\nsops_version=3\n', true],
+    ['hunter2', false],
+    ['my age-encryption.org/v1\n', false],
+  ])('%j is encrypted: %j', (text, expected) => {
+    expect(isEncrypted(text)).toBe(expected);
+  });
+
+  test('do not replace each other', () => {
+    const files = new Map(['secrets/a.age', 'secrets/a.sops'].map((path) => [path, { text: '', problems: [] }]));
+    expect(judgeTogether(files, new Set(), 0)).toEqual(['Several files are "secrets/a" when they are decrypted; rename all but one']);
   });
 });
