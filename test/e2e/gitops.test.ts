@@ -202,6 +202,7 @@ describeWithSshd('A repository over SSH, with signatures and self-heal', () => {
       ...(signer === null ? [] : signing(signer)),
       'commit',
       '--quiet',
+      '--allow-empty',
       '-m',
       `priority ${priority}`,
       signer === null ? '--no-gpg-sign' : '--gpg-sign',

@@ -163,7 +163,7 @@ describe('createMetrics()', () => {
   });
 
   test('has exactly the metrics of the table, with their types and labels', async () => {
-    const { board, metrics } = start('ready', CLUSTER, { limitsAreShared: () => true });
+    const { board, metrics } = start('ready', CLUSTER, { limitsAreShared: () => true, sourceIsSynced: () => true });
     const conditions = CONDITION_TYPES.map((type): Condition => ({
       type,
       status: 'True',
