@@ -53,6 +53,7 @@ export function createGitSource(options: GitSourceOptions) {
     notify: () => woken.abort(),
     async setSuspended(suspended) {
       await lock('look', async () => {
+        await steps.recall();
         const applied = { ...state.applied, suspended };
         await files.save(applied);
         state.applied = applied;
@@ -65,6 +66,7 @@ export function createGitSource(options: GitSourceOptions) {
     isSynced: () => synced,
   };
 
+  const failed = (error: unknown): void => log.warn({}, `The repository cannot be applied: ${messageOf(error)}`);
   const restMs = (): number => {
     const windowMs = state.heldUntil === undefined ? Number.POSITIVE_INFINITY : Math.max(0, state.heldUntil - clock.wallNow());
     return Math.min(delayMs(settings.SVC_GIT_INTERVAL, state.failures, random()), windowMs);
@@ -75,15 +77,13 @@ export function createGitSource(options: GitSourceOptions) {
     /** To be called before the first pass, which must not see half of a change. */
     open: steps.open,
     /** Looks for local edits only. */
-    check: async (): Promise<void> => await look({ fetches: false, heals, force: false }),
+    check: async (): Promise<void> => await look({ fetches: false, heals, force: false }).catch(failed),
     /** Resolves after `stop`. */
     async run(): Promise<void> {
       while (!signal.aborted) {
         // A push during the fetch leads to another one.
         woken = new AbortController();
-        await look({ fetches: true, heals, force: false }).catch((error: unknown) =>
-          log.warn({}, `The repository cannot be applied: ${messageOf(error)}`),
-        );
+        await look({ fetches: true, heals, force: false }).catch(failed);
         await pause(clock, BETWEEN_FETCHES_MS, signal);
         await pause(clock, restMs(), AbortSignal.any([signal, woken.signal]));
       }

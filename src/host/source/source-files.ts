@@ -3,7 +3,7 @@
  * first file changes, all texts are on disk, and a journal says what is to be done: a killed service finishes it.
  */
 import { rmSync } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
@@ -100,7 +100,12 @@ export function createSourceFiles({ configDir, directory, exclusive }: SourceFil
           else staged.get(file)?.commit();
         }
       });
-      for (const each of new Set(edits.map(({ path: file }) => path.dirname(placeOf(file))))) await syncDirectory(each);
+      const directories = new Set(edits.map(({ path: file }) => path.dirname(placeOf(file))));
+      for (const each of directories) {
+        // A profile without slots is one with a mistake. The directory remains if it has other files.
+        if (path.basename(path.dirname(each)) === 'profiles') await rmdir(each).catch(() => undefined);
+        await syncDirectory(each);
+      }
     } finally {
       for (const file of staged.values()) await file.discard();
     }

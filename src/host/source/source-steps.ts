@@ -71,6 +71,13 @@ export function createSourceSteps(options: GitSourceOptions, signal: AbortSignal
     setProblem({ reason: 'WriteFailed', message: `The files of the commit cannot be written: ${messageOf(error)}` }, state.head?.commit);
   const writeSucceeded = (): void => (state.problem?.reason === 'WriteFailed' ? setProblem(undefined) : undefined);
 
+  let isKnown = false;
+  /** Throws if it is not known what was applied: then nothing is. */
+  async function recall(): Promise<void> {
+    if (!isKnown) state.applied = await files.read();
+    isKnown = true;
+  }
+
   async function fetchHead(): Promise<void> {
     const fetched = await tree.fetch(signal);
     if (signal.aborted) return;
@@ -103,6 +110,7 @@ export function createSourceSteps(options: GitSourceOptions, signal: AbortSignal
   }
 
   async function applyNext(heals: boolean, force: boolean): Promise<void> {
+    await recall();
     state.applied = (await files.finish()) ?? state.applied;
     const { applied } = state;
     const next = nextOf(force);
@@ -125,11 +133,15 @@ export function createSourceSteps(options: GitSourceOptions, signal: AbortSignal
     state,
     fetchHead,
     apply: async (heals: boolean, force: boolean): Promise<void> => await applyNext(heals, force).then(writeSucceeded, writeFailed),
-    /** Finishes what a killed service has begun. Throws if it is not known what was applied. */
+    recall,
+    /** Finishes what a killed service has begun. */
     async open(): Promise<void> {
-      state.applied = await files.read();
-      const finished = await files.finish().catch(writeFailed);
-      if (finished !== undefined) state.applied = finished;
+      try {
+        await recall();
+        state.applied = (await files.finish()) ?? state.applied;
+      } catch (error) {
+        writeFailed(error);
+      }
     },
     async describe(): Promise<SourceStatus> {
       const described = describeFiles(state.applied.files, await files.readLocal(state.applied.files.keys()), newDeclared(state));

@@ -7,7 +7,7 @@ import { SPEC, type Call } from './slot-calls.ts';
 
 const COMMIT = '1'.repeat(40);
 const AT = '2027-01-01T00:00:00.000Z';
-export const SOURCE_STATUS: SourceStatus = {
+const SOURCE_STATUS: SourceStatus = {
   url: 'https://git.example.com/gpu-box.git',
   ref: 'main',
   path: '.',
@@ -22,9 +22,9 @@ export const SOURCE_STATUS: SourceStatus = {
   problem: { reason: 'CommitInvalid', message: 'slots/x.toml:1:1: nothing', commit: '2'.repeat(40), since: AT },
   files: [{ path: 'slots/primary.toml', slot: SlotName.parse('primary'), state: 'OutOfSync', change: 'edited', revision: COMMIT }],
 };
-export const SIGNED = { 'x-hub-signature-256': 'sha256=valid' };
+const SIGNED = { 'x-hub-signature-256': 'sha256=valid' };
 
-export function createInMemorySource(status: Partial<SourceStatus> = {}): ConfigSource & { readonly done: string[] } {
+function createInMemorySource(status: Partial<SourceStatus> = {}): ConfigSource & { readonly done: string[] } {
   const done: string[] = [];
   let present = { ...SOURCE_STATUS, ...status };
   return {

@@ -229,3 +229,23 @@ test('runs by itself: fetches in intervals and when a webhook comes, and backs o
   await source.stop();
   await running;
 });
+
+test('a record that is damaged stops commits, names the file, and what serves stays', async () => {
+  const source = await world.open();
+  await world.repository.commit('first', { 'slots/primary.toml': slotText(1), 'profiles/day/primary.toml': slotText(1) });
+  await source.sync();
+  const record = path.join(world.root, 'source', 'applied.json');
+  const right = await readFile(record, 'utf8');
+  await writeFile(record, right.slice(0, 20));
+  await world.repository.commit('second', { 'slots/primary.toml': slotText(2), 'profiles/day/primary.toml': null });
+  const again = await world.open();
+  expect(await again.sync()).toMatchObject({
+    problem: { reason: 'WriteFailed', message: expect.stringContaining(`"${record}" is damaged`) },
+  });
+  await expect(again.source.setSuspended(true)).rejects.toThrow('is damaged');
+  expect(await world.present()).toBe(slotText(1));
+  await writeFile(record, right);
+  expect(await again.sync()).toMatchObject({ state: 'Synced', problem: null });
+  expect(await world.present()).toBe(slotText(2));
+  expect(existsSync(path.join(world.config, 'profiles', 'day'))).toBe(false);
+});
