@@ -7,7 +7,7 @@ import { defineRoute, NoInput, type DocumentedRoute, type RouteContext } from '.
 import type { ManageDeps } from './manage-deps.ts';
 
 const tag = 'source';
-/** Payloads of a push have some dozen kilobytes. Anyone can send one, and it is parsed before its signature is checked. */
+/** A push has some dozen kilobytes. Anyone can send a body, which is parsed before its signature is checked. */
 const BODY_BYTES = 256 * 1024;
 const SIGNATURE = 'x-hub-signature-256';
 
