@@ -1,4 +1,5 @@
 /** The schema of helm/svc/values.yaml. Slots, settings and toolbox images have the schemas with which the service itself validates them. */
+import { OF_HOSTS } from './host-settings.ts';
 import { z } from 'zod';
 import { CountServerUrl } from '../../src/schema/settings/setting-values.ts';
 import { SettingsSchema } from '../../src/schema/settings/settings.ts';
@@ -44,11 +45,9 @@ const NOT_FOR_VALUES = {
   SVC_TOKENS_SECRET: true,
   SVC_LIMITS_URL: true,
   SVC_HARDWARE_FILE: true,
-  SVC_MDNS: true,
-  SVC_CAPTURE: true,
   SVC_PORT_RANGE: true,
   SVC_ON_EXIT: true,
-  SVC_QUIET_PERIOD: true,
+  ...OF_HOSTS,
   SVC_WORKERS: true,
   SVC_NAMESPACE: true,
   SVC_SERVICE_NAME: true,

@@ -11,6 +11,7 @@ import type { RevisionStore } from '../schema/slot/revision-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type * as answers from '../schema/status/answers.ts';
+import type { ConfigSource } from '../schema/status/config-source.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
 import type { Facts, Immutable } from './server/answer.ts';
 
@@ -79,6 +80,8 @@ export interface Manage {
   readonly profiles: ProfileStore | undefined;
   /** Undefined where none are kept. */
   readonly revisions: RevisionStore | undefined;
+  /** Undefined where no repository declares the configuration. */
+  readonly source?: ConfigSource | undefined;
   readonly events: EventFeed;
   /** Plans as if these documents replaced the current ones (undefined: removed), and requests waited for `asked`. */
   preview(

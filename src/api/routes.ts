@@ -13,6 +13,7 @@ import { createRecordRoutes } from './manage/record-routes.ts';
 import { createProfileRoutes } from './manage/profile-routes.ts';
 import { createSlotInsightRoutes } from './manage/slot-insight-routes.ts';
 import { createRevisionRoutes } from './manage/revision-routes.ts';
+import { createSourceRoutes } from './manage/source-routes.ts';
 import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { createUsageRoute } from './manage/usage-routes.ts';
@@ -28,6 +29,7 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
     ...createSlotRoutes(deps),
     ...createSlotInsightRoutes(deps),
     ...createRevisionRoutes(deps),
+    ...createSourceRoutes(deps),
     ...createChangeRoutes(deps),
     ...createPlanRoutes(deps.plans),
     ...createProfileRoutes(deps),

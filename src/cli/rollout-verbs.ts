@@ -1,4 +1,4 @@
-/** The rows of `verb-table.ts` for the history of slots, with the names of `kubectl rollout`, and for upgrades. */
+/** The rows of `verb-table.ts` for the history of slots, with the names of `kubectl rollout`, upgrades and the source. */
 import * as shared from './shared-options.ts';
 import { option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -60,3 +60,23 @@ export const UPGRADE_VERBS: VerbGroup = {
     }),
   ],
 };
+
+export const SOURCE_VERBS: readonly Verb[] = [
+  verb('status', 'Show which commit is in force, which is the newest, and what differs', {
+    options: [shared.OUTPUT],
+    load: async () => (await import('./verbs/source.ts')).runSourceStatus,
+  }),
+  verb('sync', 'Fetch, apply the newest commit and put local edits back (exit code 1 if they are not in force then)', {
+    options: [option('--force', 'Apply the commit outside of the change windows as well'), shared.OUTPUT],
+    load: async () => (await import('./verbs/source.ts')).runSourceSync,
+  }),
+  verb('diff', 'Show what a sync would change, by the newest commit that was fetched (exit code 2 if anything)', {
+    load: async () => (await import('./verbs/source.ts')).runSourceDiff,
+  }),
+  verb('suspend', 'Fetch, apply and put back nothing until it is resumed', {
+    load: async () => (await import('./verbs/source.ts')).runSuspend,
+  }),
+  verb('resume', 'End a suspension', {
+    load: async () => (await import('./verbs/source.ts')).runSourceResume,
+  }),
+];

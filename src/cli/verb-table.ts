@@ -4,7 +4,7 @@ import { SLOT_VERSIONS } from '../schema/words/name-rules.ts';
 import { BACKENDS } from '../schema/slot/provider-kinds.ts';
 import { CATALOGUE_VERBS, MODEL_VERBS } from './model-verbs.ts';
 import { EVAL, MCP_VERBS, RECORD_VERBS } from './record-verbs.ts';
-import { ROLLOUT_VERBS, UPGRADE_VERBS } from './rollout-verbs.ts';
+import { ROLLOUT_VERBS, SOURCE_VERBS, UPGRADE_VERBS } from './rollout-verbs.ts';
 import * as shared from './shared-options.ts';
 import { argument, option, verb, type Verb, type VerbGroup } from './verb.ts';
 
@@ -224,6 +224,7 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
   { name: 'slot', help: 'Create, load, unload, restart and delete slots; print logs', verbs: SLOT_VERBS },
   { name: 'rollout', help: 'Show the history of a slot, undo edits, pause and resume', verbs: ROLLOUT_VERBS },
   UPGRADE_VERBS,
+  { name: 'source', help: 'Show, sync and suspend the repository that declares the configuration', verbs: SOURCE_VERBS },
   verb('plan', 'Show what the controller would do (exit code 2 if anything, 1 if a slot could not be loaded)', {
     options: [shared.FILE, shared.PRUNE, shared.OUTPUT],
     examples: ['svcctl plan', 'svcctl plan -f primary.toml'],

@@ -216,6 +216,8 @@ const READ_WITHIN_MS = 15_000;
 
 /** Imported only in a cluster, because the Kubernetes client is large. */
 async function clusterWorld(choice: ServiceOptions): Promise<Result<World>> {
+  if (choice.settings.SVC_GIT_URL !== undefined)
+    choice.log.warn({}, '"SVC_GIT_URL" has no effect in a cluster: let Argo CD or Flux apply SlotSpecs (docs/cluster/slots.md)');
   const { createClusterWorld } = await import('./cluster-world.ts');
   return createClusterWorld(choice);
 }

@@ -203,6 +203,7 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     editor: audit.slots(settings.SVC_ALLOW_UNSAFE_EDITS ? world.editor : createGuardedEditor(world.editor, safeFlagsOf)),
     profiles: world.profiles && audit.profiles(world.profiles, world.editor),
     revisions: world.revisions,
+    source: world.repository && audit.source(world.repository),
     preview: async (overlay, asked) => loop.preview(overlay, asked),
     ask: traffic.parking.ask,
     events: controller.events,

@@ -74,6 +74,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     hasTraces: traces !== undefined,
     callers: traits.network === 'pods' && settings.SVC_USAGE === 'on' ? new PendingRows(CALLERS_IN_METRICS) : undefined,
     limitsAreShared: callerLimits.isShared,
+    sourceIsSynced: world.repository?.isSynced,
   });
   const workers =
     processes > 1

@@ -23,6 +23,7 @@ import { createTomlEditor } from '../host/slots/toml-editor.ts';
 import { createDesiredInputs, type OwnProgram, type ServiceOptions, type World } from './world.ts';
 import { createHostModelStore, createServiceCatalogue } from './model-store.ts';
 import { createOwnModels } from './own-models.ts';
+import { openSource } from './open-source.ts';
 import { withProgramOptions } from './program-options.ts';
 
 /** `programs` are those that this runtime starts on the host itself; undefined where workloads run in images. */
@@ -46,7 +47,8 @@ export async function createHostWorld(
     quietPeriodMs,
     log,
   });
-  const editor = createTomlEditor({ directory });
+  const repository = await openSource(options, slots, history.world);
+  const editor = repository.guard(createTomlEditor({ directory }));
   const profiles = createProfileStore({ directory: path.join(configDir, 'profiles'), slotsDirectory: directory, editor, quietPeriodMs });
   const readHardware = async (): Promise<Hardware> => withPrograms(await hardware.value.read(), programs?.());
   const host = createHostProbe({ hardware: readHardware });
@@ -62,7 +64,7 @@ export async function createHostWorld(
   const own = createOwnModels({ ...asked, runtime, hardware: readHardware, now: () => performance.now() });
   const models = createHostModelStore(options, host, { ...catalogue, own });
   return ok({
-    ...inputs,
+    ...repository.hold(inputs),
     runtime,
     ...(programs === undefined ? {} : { programs }),
     ...optionalPartsOf(options),
@@ -73,11 +75,10 @@ export async function createHostWorld(
     records,
     editor,
     profiles,
-    ...history.world,
+    ...repository.world,
     shareTraffic: (local) => local,
     leadership: { leads: () => true, changes: () => undefined },
     publishedView: (view) => view,
-    start: () => undefined,
     resign: async () => undefined,
   });
 }

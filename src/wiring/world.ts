@@ -27,6 +27,7 @@ import { createEngineDirectory } from '../files/engine-directory.ts';
 import { enginesOf, rememberEngines, type LiveRegistry } from './engines.ts';
 import { createToolboxSource, type ToolboxImages } from '../files/toolbox-manifest.ts';
 import type { Settings } from '../schema/settings/settings.ts';
+import type { ConfigSource } from '../schema/status/config-source.ts';
 import type { ReadEnergy } from '../schema/status/hardware.ts';
 import type { ProfileStore } from '../schema/slot/profile-store.ts';
 import type { RevisionStore } from '../schema/slot/revision-store.ts';
@@ -79,6 +80,8 @@ export interface World {
   readonly profiles?: ProfileStore;
   /** Undefined where none are kept. */
   readonly revisions?: RevisionStore;
+  /** Undefined where none declares the configuration. */
+  readonly repository?: ConfigSource;
   readonly sinks: readonly StatusSink[];
   /** The traffic for the loop, including other replicas'. Call it once, before `start`. */
   shareTraffic(local: Traffic): Traffic;

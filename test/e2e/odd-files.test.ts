@@ -143,7 +143,14 @@ describe('the command line', () => {
 
 describe('a setting that names a file or a directory', () => {
   /** Settings that have no meaning alone. */
-  const COMPANIONS: Readonly<Record<string, object>> = { SVC_LIMITS_PASSWORD_FILE: { SVC_LIMITS_URL: 'redis://127.0.0.1:1' } };
+  const SOURCE = { SVC_GIT_URL: 'file:///no/repository.git' };
+  const COMPANIONS: Readonly<Record<string, object>> = {
+    SVC_LIMITS_PASSWORD_FILE: { SVC_LIMITS_URL: 'redis://127.0.0.1:1' },
+    SVC_GIT_KEY: SOURCE,
+    SVC_GIT_KNOWN_HOSTS: SOURCE,
+    SVC_GIT_ALLOWED_SIGNERS: SOURCE,
+    SVC_GIT_WEBHOOK_SECRET_FILE: SOURCE,
+  };
   /** Every setting that wants an absolute path, or names a socket. */
   const paths = Object.keys(SettingsSchema.shape).filter((name) => {
     const parsed = parseSettings({ [name]: 'relative/path' });

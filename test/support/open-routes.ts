@@ -10,4 +10,6 @@ export const OPEN_ROUTES: readonly string[] = [
   'GET /api/config/urls',
   'GET /api/auth/status',
   'POST /api/auth/login',
+  // It checks the signature of a webhook, or the scope of its caller.
+  'POST /api/source/sync',
 ];

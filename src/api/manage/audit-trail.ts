@@ -12,6 +12,7 @@ import type { ProfileStore } from '../../schema/slot/profile-store.ts';
 import type { RevisionStore } from '../../schema/slot/revision-store.ts';
 import type { EditOptions, EditResult, SlotEditor, StoredSlot } from '../../schema/slot/slot-editor.ts';
 import type { VoiceStore } from '../../schema/slot/voice-store.ts';
+import type { ConfigSource } from '../../schema/status/config-source.ts';
 import type { CaptureStore, Change } from '../../schema/status/resource-answers.ts';
 import type { Manage } from '../ports.ts';
 import type { ChangePlans } from '../mcp/change-plans.ts';
@@ -129,6 +130,18 @@ export function createAuditTrail({ log, note, keep, wallNow, attribute }: AuditD
       },
     }),
     captures: (store: CaptureStore): CaptureStore => auditCaptures(store, record),
+    source: (source: ConfigSource): ConfigSource => ({
+      ...source,
+      async sync(options) {
+        record(`synced with the repository${options.force ? ', outside of the change windows' : ''}`, {});
+        return await source.sync(options);
+      },
+      async setSuspended(suspended) {
+        const status = await source.setSuspended(suspended);
+        record(`${suspended ? 'suspended' : 'resumed'} the repository that declares the configuration`, {});
+        return status;
+      },
+    }),
     profiles: (store: ProfileStore, editor: Pick<SlotEditor, 'read'>): ProfileStore =>
       auditProfiles(store, record, async (name) => {
         const stored = await editor.read(name);

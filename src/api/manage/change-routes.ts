@@ -54,7 +54,7 @@ export function createChangeRoutes(deps: ManageDeps): readonly DocumentedRoute[]
       summary: 'Writes these documents after all of them have been validated',
       input: z.object({ body: ApplyBody }),
       answers: { 200: json('The result for each slot', Applied) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'source.managed'],
       async handler({ body }) {
         const changes = await resolveChangeSet(editor, body);
         const checked = await applyChangeSet(editor, changes, true);

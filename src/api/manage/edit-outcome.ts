@@ -25,6 +25,8 @@ export function unwrapEdit(name: SlotName, result: EditResult): Done {
       );
     case 'invalid':
       throw slotInvalid(name, result.problems);
+    case 'managed':
+      throw new ApiError('source.managed', result.message);
     case 'failed':
       throw new ApiError('server.internal', `Could not write slot "${name}": ${result.message}`);
     default:

@@ -104,7 +104,7 @@ function applyRoute({ manage }: ManageDeps): DocumentedRoute {
     summary: 'Switches to a profile: changes all slots that differ at once, and disables those that it does not have',
     input: z.object({ params: ProfileParams, headers: IfMatch, body: ApplyBody }),
     answers: { 200: json('The result for each slot, and the plan of the controller', SwitchedProfile) },
-    errors: ['profile.not_found', 'profile.conflict', 'profile.invalid', 'profile.unsupported'],
+    errors: ['profile.not_found', 'profile.conflict', 'profile.invalid', 'profile.unsupported', 'source.managed'],
     async handler({ params: { name }, headers, body }) {
       const store = storeOf(manage);
       const profile = await existing(store, name);
@@ -148,6 +148,8 @@ async function apply(store: ProfileStore, { name, resourceVersion }: Profile): P
       throw changedMeanwhile(name);
     case 'invalid':
       throw invalid('switch to', name, applied.problems);
+    case 'managed':
+      throw new ApiError('source.managed', applied.message);
     case 'failed':
       throw new ApiError('server.internal', applied.message);
     default:

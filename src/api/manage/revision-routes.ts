@@ -51,6 +51,7 @@ export function createRevisionRoutes(deps: ManageDeps): readonly DocumentedRoute
         'slot.invalid',
         'rollout.paused',
         'rollout.managed',
+        'source.managed',
         'revision.not_found',
         'server.starting',
       ],
@@ -85,8 +86,12 @@ export function createRevisionRoutes(deps: ManageDeps): readonly DocumentedRoute
 async function requireOwn({ manage }: ManageDeps, name: SlotName, present: Revision | undefined): Promise<void> {
   const manager = await manage.revisions?.managerOf?.(name);
   if (manager === undefined) return;
+  const commit = manage.revisions?.commitOf?.(name);
   const before = present === undefined ? '' : ` --before=${new Date(present.at).toISOString()}`;
-  const how = `revert the commit in its repository: "git log -3${before}" lists it, "git revert COMMIT" and a push undo it`;
+  const how =
+    commit === undefined
+      ? `revert the commit in its repository: "git log -3${before}" lists it, "git revert COMMIT" and a push undo it`
+      : `revert the commit in its repository: "git revert ${commit}" and a push undo it`;
   throw new ApiError('rollout.managed', `"${manager}" declares slot "${name}" and would write its text again; ${how}`);
 }
 

@@ -77,7 +77,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'Replaces a slot’s document or creates the slot ("If-None-Match: *": creates only)',
       input: z.object({ params: SlotParams, headers: IfNoneMatch, body: SlotBody }),
       answers: { 200: json('The slot was replaced', Slot, ETAG), 201: json('The slot was created', Slot, ETAG) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid'],
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'source.managed'],
       async handler({ params: { name }, headers, body }) {
         const { text } = body;
         if (headers['if-none-match'] === '*' && (await editor.read(name)) !== undefined)
@@ -97,7 +97,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'Merges into a slot’s document (RFC 7396: null removes a key); keeps comments and order of the text',
       input: z.object({ params: SlotParams, headers: IfMatch, body: SlotBody }),
       answers: { 200: json('The slot was changed', Slot, ETAG) },
-      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'server.starting'],
+      errors: ['slot.not_found', 'slot.conflict', 'slot.invalid', 'source.managed', 'server.starting'],
       async handler({ params: { name }, headers, body }) {
         await requireDone(deps, name, await editor.patch(name, tableAt(toCamelCase(body.spec)), ifMatchOf(headers, body.resource_version)));
         return { status: 200, ...(await readSlot(deps, name)) };
@@ -108,7 +108,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'Removes a slot’s document; its workload is drained and stopped',
       input: z.object({ params: SlotParams, headers: IfMatch }),
       answers: { 204: empty('The document was removed') },
-      errors: ['slot.not_found', 'slot.conflict', 'server.starting'],
+      errors: ['slot.not_found', 'slot.conflict', 'source.managed', 'server.starting'],
       async handler({ params: { name }, headers }) {
         await requireDone(deps, name, await editor.remove(name, ifMatchOf(headers)));
         return { status: 204, body: undefined };
@@ -119,7 +119,7 @@ function editRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
 
 function lifecycleRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   type Body = z.output<typeof LoadBody>;
-  const errors = ['slot.not_found', 'slot.conflict', 'slot.invalid', 'rollout.paused', 'server.starting'] as const;
+  const errors = ['slot.not_found', 'slot.conflict', 'slot.invalid', 'rollout.paused', 'source.managed', 'server.starting'] as const;
   const lifecycle = (verb: string, summary: string, bodySchema: z.ZodType<Body>, patch: (body: Body) => SlotPatch): DocumentedRoute =>
     defineRoute('POST', `/api/slots/:name/${verb}`, 'admin', {
       tag: 'slots',

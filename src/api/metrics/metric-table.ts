@@ -44,6 +44,12 @@ export const METRICS = {
     'With `SVC_LIMITS_URL`: 1 while this gateway counts callers together with the others, 0 while it does not',
   ),
 
+  svc_source_synced: gauge(
+    [],
+    '1',
+    'With `SVC_GIT_URL`: 1 while the newest commit of the repository is in force and no file differs, else 0 (`svcctl source status`)',
+  ),
+
   svc_slot_state: seenByAll(gauge(['slot', 'state'], '1', '1 for the state the slot is in, 0 for the others')),
   svc_slot_condition: seenByAll(
     gauge(

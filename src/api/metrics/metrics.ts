@@ -29,6 +29,8 @@ interface MetricsDeps extends SlotSources {
   readonly captures?: () => number;
   /** Undefined without `SVC_LIMITS_URL`. */
   readonly limitsAreShared?: (() => boolean) | undefined;
+  /** Undefined where no repository declares the configuration, or its first answer is awaited. */
+  readonly sourceIsSynced?: (() => boolean | undefined) | undefined;
   readonly breather?: () => Breather;
   /** Requests have traces, so OpenMetrics is offered, which has exemplars. Default: they have none. */
   readonly hasTraces?: boolean | undefined;
@@ -70,13 +72,17 @@ export function createMetrics(deps: MetricsDeps) {
 
 function registerServiceSeries(
   { gauge }: MetricFactory,
-  { version, runtime, leads, board, captures = () => 0, limitsAreShared }: MetricsDeps,
+  { version, runtime, leads, board, captures = () => 0, limitsAreShared, sourceIsSynced }: MetricsDeps,
 ): void {
   gauge('svc_build_info', (add) => add({ version, runtime }, 1));
   gauge('svc_captures_active', (add) => add({}, captures()));
   gauge('svc_leads', (add) => add({}, leads() ? 1 : 0));
   gauge('svc_limits_shared', (add) => {
     if (limitsAreShared !== undefined) add({}, limitsAreShared() ? 1 : 0);
+  });
+  gauge('svc_source_synced', (add) => {
+    const isSynced = sourceIsSynced?.();
+    if (isSynced !== undefined) add({}, isSynced ? 1 : 0);
   });
   gauge('svc_reconcile_last_pass_timestamp_seconds', (add) => add({}, board.current().at / 1000));
 }

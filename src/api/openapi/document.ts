@@ -25,6 +25,7 @@ const TAGS: Readonly<Record<string, string>> = {
   slots: 'Slots: their documents, status, logs and history.',
   changes: 'Changes to several slots at once.',
   captures: 'Bodies of a few requests, recorded encrypted.',
+  source: 'The repository that declares the configuration.',
   events: 'Events of slots as they happen.',
   profiles: 'Named sets of slots, saved and switched as a whole.',
   inventory: 'Models, providers, downloads and hardware.',

@@ -37,6 +37,8 @@ export interface Route {
   readonly anySite?: true;
   /** An open route that shows a caller with a credential only what it may use. Default: false. */
   readonly knowsCaller?: true;
+  /** The handler checks a signature over the bytes of the body: `request.wholeBody`. Default: they are not kept. */
+  readonly keepsBytes?: true;
   /** Pages of the origins in `SVC_CORS_ORIGINS` may use the route. Default: false. */
   readonly cors?: true;
   readonly summary: string;

@@ -87,6 +87,7 @@ export function buildServer(deps: ServerDeps) {
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
   });
   app.decorateRequest('caller', undefined);
+  app.decorateRequest('wholeBody', undefined);
   app.decorateRequest('readWhole', () => Promise.reject(new Error('Check the access before the body is read')));
   app.setErrorHandler(createErrorHandler(onFault));
   acceptBodies(app, routes);
@@ -239,7 +240,11 @@ function addRoute(
       request.caller = decision.caller;
       if (Number(request.headers['content-length'] ?? 0) > limitBytes) throw bodyOver(limitBytes);
       refuseOtherTypes(route, request);
-      request.readWhole = async () => await readWhole({ req: request.raw, res: reply.raw }, limitBytes, gateway.budget);
+      request.readWhole = async () => {
+        const bytes = await readWhole({ req: request.raw, res: reply.raw }, limitBytes, gateway.budget);
+        if (route.keepsBytes === true) request.wholeBody = bytes;
+        return bytes;
+      };
     },
     handler: (request, reply) => actAs(request, () => route.handler(request, reply)),
   });
@@ -265,6 +270,8 @@ declare module 'fastify' {
     caller: Caller | undefined;
     /** Set by the access check. The body, which is read once, within the limits of the route. */
     readWhole(): Promise<Buffer>;
+    /** Only on routes with `keepsBytes`. */
+    wholeBody: Buffer | undefined;
   }
   interface FastifyContextConfig {
     /** The route bypasses the framework and reports its own metrics. */

@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { access, constants, readdir, stat, statfs } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import path from 'node:path';
@@ -61,6 +62,7 @@ export async function checkHost(env: Environment): Promise<readonly Check[]> {
     // These settings do not say who may use another service, nor where.
     ...(address.result === 'warn' ? [] : judgeAccess(await readAccess(settings))),
     checkMemory(settings),
+    ...(await checkSource(settings, env)),
     ...checkProxySecret(settings),
   ];
 }
@@ -208,6 +210,24 @@ async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen 
     return fail('address', `${address} is in use by another program`, 'Stop the other program, or set SVC_LISTEN to another address');
   }
   return fail('address', `${address} cannot be used (${codeOf(error)})`, 'Set SVC_LISTEN to another address');
+}
+
+/** The service says of each commit what is wrong (`svcctl source status`); here is what it needs. */
+async function checkSource(
+  { SVC_GIT_URL: url, SVC_GIT_KEY: key, SVC_GIT_ALLOWED_SIGNERS: signers }: Settings,
+  env: Environment,
+): Promise<readonly Check[]> {
+  if (url === undefined) return [];
+  const git = await new Promise<string | undefined>((resolve) => {
+    execFile('git', ['--version'], { env: { PATH: env['PATH'] ?? '' }, timeout: ANSWER_TIMEOUT_MS }, (error, out) =>
+      resolve(error === null ? out.trim() : undefined),
+    );
+  });
+  if (git === undefined) return [fail('source', 'The program "git" is not installed', 'Install it, for example with "apt install git"')];
+  for (const file of [key, signers])
+    if (file !== undefined && !(await isUsable(file, constants.R_OK)))
+      return [fail('source', `"${file}" cannot be read`, 'Create it, and allow the user of the service to read it')];
+  return [ok('source', `"${url}", ${git}${signers === undefined ? ', commits need no signature' : ''}`)];
 }
 
 function checkMemory({ SVC_MEMORY_BUDGET: budget }: Settings): Check {

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import * as api from '../../schema/status/answers.ts';
+import { SourceDiff, SourceStatus } from '../../schema/status/config-source.ts';
 import {
   AgentPlan,
   AgentPlans,
@@ -60,6 +61,8 @@ export const ANSWERS = {
   revisions: RevisionList,
   slot: Slot,
   slots: z.object({ slots: z.array(Slot) }),
+  source: SourceStatus,
+  sourceDiff: SourceDiff,
   startedCapture: StartedCapture,
   status: z.object({
     version: z.string(),

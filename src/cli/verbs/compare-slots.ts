@@ -67,7 +67,7 @@ async function findFailing(
 }
 
 /** Returns lines such as `- model.default = "a"` and `+ model.default = "b"`. Undefined stands for a missing slot. */
-function diffLines(before: unknown, after: unknown): readonly string[] {
+export function diffLines(before: unknown, after: unknown): readonly string[] {
   const old = leaves(before);
   const next = leaves(after);
   return [...new Set([...old.keys(), ...next.keys()])].toSorted().flatMap((key) => {

@@ -83,7 +83,7 @@ export function createProfileStore({ directory, slotsDirectory, editor, quietPer
       if (ifMatch !== undefined && ifMatch !== planned.resourceVersion) return { kind: 'conflict' };
       if (planned.problems.length > 0) return { kind: 'invalid', problems: planned.problems };
       const put = await editor.putTexts(planned.edits);
-      if (put.kind === 'failed') return put;
+      if (put.kind === 'failed' || put.kind === 'managed') return put;
       return put.kind === 'conflict' ? { kind: 'conflict' } : { kind: 'applied', profile: withoutEdits(planned) };
     },
   };

@@ -29,6 +29,7 @@ import {
   withAdvice,
 } from './setting-values.ts';
 import { checkDocument, formatProblem } from '../slot/spec-problem.ts';
+import { GIT_SETTINGS } from './git-settings.ts';
 import { DEFAULT_PORT, findConflicts } from './setting-conflicts.ts';
 
 export const SettingsSchema = z.strictObject({
@@ -98,6 +99,7 @@ export const SettingsSchema = z.strictObject({
   SVC_STOP_GRACE: DurationMs.prefault('10s').describe('Then, how long requests in flight may take to finish. A second signal ends them'),
   SVC_RESYNC: DurationMs.prefault('15s').describe('Maximum time between two reconcile passes, even if no event arrives'),
   SVC_REVISION_HISTORY: Count(0, 1000).prefault('20').describe('Revisions of a slot that are kept, for `svcctl rollout undo`; `0`: none'),
+  ...GIT_SETTINGS,
   SVC_QUIET_PERIOD: DurationMs.prefault('10ms').describe(
     'Quiet period: how long the files of slots must be unchanged before they are read',
   ),

@@ -64,7 +64,7 @@ export type SavedProfile =
 export type AppliedProfile =
   /** What was found before the switch, and so what was done. */
   | { readonly kind: 'applied'; readonly profile: Profile }
-  | Extract<EditResult, { kind: 'not-found' | 'invalid' | 'failed' }>
+  | Extract<EditResult, { kind: 'not-found' | 'invalid' | 'managed' | 'failed' }>
   /** The profile or a slot has changed since the version that the switch was made from. */
   | { readonly kind: 'conflict' };
 

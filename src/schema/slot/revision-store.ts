@@ -32,6 +32,8 @@ export interface RevisionStore {
   attribute(slot: SlotName, resourceVersion: string, author: Author): void;
   /** Another program that declares the slot and would undo an undo. Default: there is none. */
   managerOf?(slot: SlotName): Promise<string | undefined>;
+  /** The commit of this program that brought the present text, if it is known. */
+  commitOf?(slot: SlotName): string | undefined;
 }
 
 /** Who edited a text that did not come through the API. */

@@ -24,6 +24,8 @@ export type EditResult =
   /** The slot no longer has the version in `ifMatch`. */
   | { readonly kind: 'conflict'; readonly resourceVersion: string }
   | { readonly kind: 'invalid'; readonly problems: readonly SpecProblem[] }
+  /** A repository declares the slot, and its text would be put back. */
+  | { readonly kind: 'managed'; readonly message: string }
   /** The document could not be written, for example because the disk is full. */
   | { readonly kind: 'failed'; readonly message: string };
 
@@ -61,7 +63,7 @@ export type TextEdits =
   | { readonly kind: 'done' }
   /** A slot no longer has the text that the edit was made from. */
   | { readonly kind: 'conflict'; readonly name: SlotName }
-  | { readonly kind: 'failed'; readonly message: string };
+  | Extract<EditResult, { kind: 'managed' | 'failed' }>;
 
 /** Writes texts of slots as they are, where slots are files. */
 export interface SlotTextEditor {

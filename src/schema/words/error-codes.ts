@@ -48,6 +48,7 @@ export const ERROR_CODES = {
   'voice.not_found': error(404, 'No voice is stored under this name'),
   'profile.not_found': error(404, 'There is no profile of this name; the message lists the known names'),
   'revision.not_found': error(404, 'The slot has no such revision, or none to return to; the message lists those that are kept'),
+  'source.not_found': error(404, 'No repository declares the configuration of this service: `SVC_GIT_URL` is not set'),
   'token.not_found': error(404, 'The token does not exist'),
   'capture.not_found': error(404, 'The capture does not exist, or its file was deleted after a day'),
   'model.in_use': permanent(409, 'A slot uses the model, so it cannot be removed; the message names the slot'),
@@ -58,6 +59,11 @@ export const ERROR_CODES = {
     409,
     'Another program, such as Argo CD or Flux, declares the slot: revert the commit in its repository instead',
   ),
+  'source.managed': permanent(
+    409,
+    'A repository declares the slot, and local edits would be put back (`SVC_GIT_SELF_HEAL`): edit its file there, or suspend the source first',
+  ),
+  'source.suspended': permanent(409, 'The source is suspended: resume it first with `svcctl source resume`'),
   'rollout.paused': permanent(409, 'Rollouts of the slot are paused: resume them first with `svcctl rollout resume`'),
   'profile.conflict': permanent(
     409,

@@ -11,6 +11,8 @@ export interface InMemorySlots extends SlotEditor {
   readonly texts: Map<SlotName, string>;
   /** Edits fail with this message while it is set. */
   broken: string | undefined;
+  /** A repository declares all slots while this is set. */
+  managed: string | undefined;
   /** Stored documents then contain the defaults. */
   fillsDefaults: boolean;
 }
@@ -28,6 +30,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
 
   function refusal(name: SlotName, { ifMatch }: EditOptions): EditResult | undefined {
     const text = texts.get(name);
+    if (slots.managed !== undefined) return { kind: 'managed', message: slots.managed };
     if (slots.broken !== undefined) return { kind: 'failed', message: slots.broken };
     if (ifMatch === undefined) return undefined;
     if (text === undefined) return { kind: 'not-found' };
@@ -50,6 +53,7 @@ export function createInMemorySlots(onChange: () => void): InMemorySlots {
   const slots: InMemorySlots = {
     texts,
     broken: undefined,
+    managed: undefined,
     fillsDefaults: false,
     list: async () => [...texts].map(([name, text]) => stored(name, text)),
     async read(name) {

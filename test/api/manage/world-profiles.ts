@@ -27,6 +27,7 @@ export async function openProfiles(world: Pick<World, 'slots' | 'save'>): Promis
     editor: {
       async putTexts(edits) {
         if (world.slots.broken !== undefined) return { kind: 'failed', message: world.slots.broken };
+        if (world.slots.managed !== undefined) return { kind: 'managed', message: world.slots.managed };
         const put = await editor.putTexts(edits);
         if (put.kind === 'done') for (const { name, text } of edits) world.save(name, text);
         return put;

@@ -36,6 +36,7 @@ import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
 import type { SlotState } from '../../../src/schema/status/slot-status.ts';
 import type { RevisionStore } from '../../../src/schema/slot/revision-store.ts';
+import type { ConfigSource } from '../../../src/schema/status/config-source.ts';
 import type { ProfileStore } from '../../../src/schema/slot/profile-store.ts';
 import { createInMemoryFeed, type InMemoryFeed } from './in-memory-feed.ts';
 import { createInMemoryUsage } from './in-memory-usage.ts';
@@ -66,6 +67,7 @@ export interface World {
   profiles: ProfileStore | undefined;
   /** Undefined: none are kept. */
   revisions: RevisionStore | undefined;
+  source: ConfigSource | undefined;
   hardware: HostFacts;
   /** Set it to be in a cluster. */
   cluster: ClusterListing | undefined;
@@ -153,6 +155,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       startedAt: Date.now(),
       get profiles() {
         return world.profiles;
+      },
+      get source() {
+        return world.source && agents.audit.source(world.source);
       },
       get revisions() {
         return world.revisions;
@@ -271,6 +276,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     voices,
     profiles: undefined,
     revisions: undefined,
+    source: undefined,
     hardware: { memoryTotalBytes: 8e9, memoryAvailableBytes: undefined },
     cluster: undefined,
     limits: { shared: false, gateways: 1, problem: null },

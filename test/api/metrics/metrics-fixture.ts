@@ -43,12 +43,12 @@ export const CLUSTER: ClusterSources = {
   leaderTransitions: () => 7,
 };
 
-type Given = Partial<Pick<Parameters<typeof createMetrics>[0], 'hasTraces' | 'callers' | 'limitsAreShared'>>;
+type Given = Partial<Pick<Parameters<typeof createMetrics>[0], 'hasTraces' | 'callers' | 'limitsAreShared' | 'sourceIsSynced'>>;
 
 export function start(
   state: SlotState = 'ready',
   cluster?: ClusterSources,
-  { hasTraces, callers = cluster && new PendingRows({ callers: 100, rows: 2000 }), limitsAreShared }: Given = {},
+  { hasTraces, callers = cluster && new PendingRows({ callers: 100, rows: 2000 }), limitsAreShared, sourceIsSynced }: Given = {},
 ) {
   const board = createBoard();
   const metrics = createMetrics({
@@ -61,6 +61,7 @@ export function start(
     hasTraces,
     callers,
     limitsAreShared,
+    sourceIsSynced,
   });
   board.publish(boardWith(state));
   return { board, metrics };

@@ -44,6 +44,20 @@ describe('createMetrics()', () => {
     expect(await metrics.text()).toMatch(/^svc_limits_shared 0$/m);
   });
 
+  test('says whether the repository that declares the configuration is in force, once it is known', async () => {
+    expect(await start('ready').metrics.text()).not.toMatch(/^svc_source_synced/m);
+    let isSynced: boolean | undefined;
+    const { metrics } = start('ready', undefined, { sourceIsSynced: () => isSynced });
+    expect(await metrics.text()).not.toMatch(/^svc_source_synced/m);
+    for (const [found, value] of [
+      [true, 1],
+      [false, 0],
+    ] as const) {
+      isSynced = found;
+      expect(await metrics.text()).toContain(`\nsvc_source_synced ${value}\n`);
+    }
+  });
+
   test('ignores invalid token counts of an upstream', async () => {
     const { metrics } = start();
     const request = { slot: img, route: '/v1/completions', status: 200, seconds: 1 };
@@ -149,7 +163,7 @@ describe('createMetrics()', () => {
   });
 
   test('has exactly the metrics of the table, with their types and labels', async () => {
-    const { board, metrics } = start('ready', CLUSTER, { limitsAreShared: () => true });
+    const { board, metrics } = start('ready', CLUSTER, { limitsAreShared: () => true, sourceIsSynced: () => true });
     const conditions = CONDITION_TYPES.map((type): Condition => ({
       type,
       status: 'True',

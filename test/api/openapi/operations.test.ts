@@ -23,6 +23,7 @@ import { REALTIME_CALLS } from './realtime-calls.ts';
 import { CALLED_PATHS, codesOf, dialectCalls } from './dialect-calls.ts';
 import { PROFILE_CALLS, prepareProfiles } from './profile-calls.ts';
 import { createSlotCalls, revisionCalls, SPEC, STALE, type Call } from './slot-calls.ts';
+import { managedCalls, sourceCalls } from './source-calls.ts';
 import { prepareVoices, READER, UNSUPPORTED_CALLS, VOICE_CALLS } from './voice-calls.ts';
 import { prepareTokens, TOKEN_CALLS } from './token-calls.ts';
 import { BODIES, formCalls } from './inference-bodies.ts';
@@ -81,6 +82,8 @@ async function beginning(body: AsyncIterable<unknown>): Promise<string> {
 async function reset(): Promise<void> {
   decide = () => ({ ok: true });
   world.slots.broken = undefined;
+  world.slots.managed = undefined;
+  world.source = undefined;
   world.profiles = profiles.store;
   world.revisions = undefined;
   world.lastPassAgeMs = 0;
@@ -145,6 +148,11 @@ const MANAGE_CALLS: readonly Call[] = [
   ...slot('GET /api/slots/{name}/timeline', { expect: 200 }),
   ...slot('GET /api/slots/{name}/explain', { expect: 200 }),
   ...revisionCalls(() => world, slot),
+  ...sourceCalls(
+    () => world,
+    (next) => void (decide = next),
+  ),
+  ...managedCalls(() => world),
   { operation: 'GET /api/slots/{name}/timeline', expect: 'request.invalid', path: '/api/slots/primary/timeline?limit=x' },
   { operation: 'GET /api/events', expect: 200, path: '/api/events?last_event_id=0', endless: true },
   { operation: 'GET /api/events', expect: 'request.invalid', headers: { 'last-event-id': 'x' } },

@@ -21,7 +21,7 @@ export interface ProfileCall {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /** What there is before the call. Default: the present slots are saved as "coding". */
-  readonly given?: 'none' | 'broken' | 'full' | 'no disk' | 'in a cluster';
+  readonly given?: 'none' | 'broken' | 'full' | 'no disk' | 'managed' | 'in a cluster';
 }
 
 const everywhere = (operation: string, body?: unknown): readonly ProfileCall[] => [
@@ -51,6 +51,7 @@ const CALLS: readonly ProfileCall[] = [
   { operation: APPLY, expect: 'profile.conflict', body: {}, headers: { 'if-match': '"other"' } },
   { operation: APPLY, expect: 'profile.invalid', body: {}, given: 'broken' },
   { operation: APPLY, expect: 'server.internal', body: {}, given: 'no disk' },
+  { operation: APPLY, expect: 'source.managed', body: {}, given: 'managed' },
   ...everywhere(APPLY, {}),
   { operation: DELETE, expect: 204 },
   ...everywhere(DELETE),
@@ -76,8 +77,9 @@ export async function prepareProfiles(world: World, profiles: WorldProfiles, giv
       save: async () => ({ kind: 'full', limit: 1 }) satisfies Awaited<ReturnType<ProfileStore['save']>>,
     };
   if (given === 'in a cluster') world.profiles = undefined;
-  if (given === 'no disk') {
-    world.slots.broken = 'The disk is full';
+  if (given === 'no disk' || given === 'managed') {
+    if (given === 'managed') world.slots.managed = 'A repository declares the slot';
+    else world.slots.broken = 'The disk is full';
     world.slots.texts.set(PRIMARY, '[model]\ndefault = "z"\n');
   }
 }
