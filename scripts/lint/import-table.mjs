@@ -52,7 +52,7 @@ export const MAY_IMPORT = {
     values: [...SHARED, 'gateway/', 'api/', 'reconciler/board.ts'],
     types: ['reconciler/ports.ts', 'providers/provider.ts', 'auth/check-token.ts'],
   },
-  dashboard: { values: [], types: ['schema/'] },
+  dashboard: { values: ['schema/words/access.ts'], types: ['schema/'] },
   wiring: {
     values: [
       ...SHARED,

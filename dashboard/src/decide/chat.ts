@@ -4,7 +4,7 @@ import { isTable, type Table } from './patch.ts';
 
 export interface ChatMessage {
   readonly role: 'user' | 'assistant' | 'tool';
-  /** Of a tool's result: the call that it answers. */
+  /** The call that a tool's result answers. */
   readonly callId?: string;
   readonly content: string;
   /** Reasoning before the answer. */
@@ -20,7 +20,7 @@ export interface ChatMessage {
 /** As the server counts; undefined where it does not say. */
 export interface Speed {
   readonly promptTokens: number | undefined;
-  /** Of the prompt: those that were not computed again. */
+  /** Those of the prompt that were not computed again. */
   readonly cachedTokens: number | undefined;
   readonly outputTokens: number | undefined;
   readonly tokensPerSecond: number | undefined;

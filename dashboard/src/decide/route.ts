@@ -1,5 +1,4 @@
 /** URLs of the pages: `#/slots/primary/logs`. They are fragments, so that the service serves a single page. Pure. */
-
 import type { Access } from '../../../src/schema/words/access.ts';
 
 export const PAGES = ['slots', 'models', 'playground', 'activity', 'hardware', 'settings'] as const;

@@ -35,13 +35,7 @@ export function SettingsPage(): JSX.Element {
         {auth.kind === 'done' && <p>{auth.value.auth_enabled ? T.authOn : T.authOff}</p>}
         <div class="row">
           <h3>{T.tokens}</h3>
-          {mayEdit ? (
-            <button type="button" class="main" onClick={() => setCreating(true)}>
-              {T.createToken}
-            </button>
-          ) : (
-            <p class="why">{T.mayNot}</p>
-          )}
+          {mayEdit ? <CreateButton onClick={() => setCreating(true)} /> : <p class="why">{T.mayNot}</p>}
         </div>
         {tokens.kind === 'failed' && <p role="alert">{tokens.message}</p>}
         {tokens.kind === 'done' && tokens.value !== undefined && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
@@ -74,6 +68,12 @@ export function SettingsPage(): JSX.Element {
     </>
   );
 }
+
+const CreateButton = ({ onClick }: { readonly onClick: () => void }): JSX.Element => (
+  <button type="button" class="main" onClick={onClick}>
+    {T.createToken}
+  </button>
+);
 
 function ServiceFacts(): JSX.Element | null {
   const { store } = useApp();

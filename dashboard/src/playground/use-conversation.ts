@@ -7,7 +7,7 @@ import { eachEvent } from './use-request.ts';
 
 interface Question {
   readonly model: string;
-  /** Of the user, or the results of tools. */
+  /** Messages of the user, or results of tools. */
   readonly added: readonly ChatMessage[];
   readonly tools: readonly unknown[];
 }
@@ -24,7 +24,8 @@ export interface Conversation {
 const KEY = 'svc.conversation';
 const messages = signal<readonly ChatMessage[]>(readMessages(sessionStorage.getItem(KEY) ?? ''));
 const answer = signal<ChatMessage | undefined>(undefined);
-let running: AbortController | undefined;
+/** Ends the request that is running. */
+const running: { current?: AbortController } = {};
 
 messages.subscribe(store);
 // The part of an answer that has arrived is kept.
@@ -37,7 +38,7 @@ export function useConversation(client: Client): Conversation {
     messages: messages.value,
     answer: answer.value,
     ask: (question) => void send(client, question),
-    stop: () => running?.abort(),
+    stop: () => running.current?.abort(),
     clear: () => (messages.value = []),
   };
 }
@@ -45,7 +46,7 @@ export function useConversation(client: Client): Conversation {
 async function send(client: Client, { model, added, tools }: Question): Promise<void> {
   const asked: readonly ChatMessage[] = [...messages.peek(), ...added];
   const stop = new AbortController();
-  running = stop;
+  running.current = stop;
   messages.value = asked;
   answer.value = EMPTY_ANSWER;
   const body = { ...chatBody(model, asked, tools), stream: true, stream_options: { include_usage: true } };

@@ -12,7 +12,7 @@ import { PlanView } from '../parts/plan-view.tsx';
 import { watchOf } from './slot-actions.ts';
 import { SlotForm } from './slot-form.tsx';
 import { TomlField, type TextMark, type TomlTools } from './toml-field.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { useLoaded, type Loaded } from '../parts/use-loaded.tsx';
 
 const TYPING_MS = 350;
 
@@ -85,8 +85,6 @@ function Editing({ tools, slot, written, patch, restart }: EditingProps): JSX.El
     setText(written);
     setShown({ text: written });
   };
-  const fails = known?.kind === 'planned' && known.plan.failing.length > 0;
-  const ready = known?.kind === 'planned' && text === settled && !fails;
   return (
     <div class="tab edit">
       <div class="side-by-side">
@@ -97,22 +95,40 @@ function Editing({ tools, slot, written, patch, restart }: EditingProps): JSX.El
         <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => restart(known.patch)} onDrop={() => restart({})} />
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
-      <footer>
-        <div class="judgement" aria-live="polite" tabIndex={0}>
-          {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
-          {known !== undefined && <OutcomeView outcome={known} base={base} />}
-        </div>
-        {fails && <p class="why">{T.applyFails}</p>}
-        <button
-          type="button"
-          class="main"
-          disabled={!ready || conflict !== undefined}
-          onClick={() => known?.kind === 'planned' && void save(known)}
-        >
-          {T.apply}
-        </button>
-      </footer>
+      <Decision
+        outcome={outcome}
+        base={base}
+        isSettled={text === settled && conflict === undefined}
+        save={(planned) => void save(planned)}
+      />
     </div>
+  );
+}
+
+interface DecisionProps {
+  readonly outcome: Loaded<Outcome>;
+  readonly base: Table;
+  /** The outcome is that of the text, and nobody else has changed the slot. */
+  readonly isSettled: boolean;
+  readonly save: (planned: Planned) => void;
+}
+
+/** The plan and the button that applies it, always in view. */
+function Decision({ outcome, base, isSettled, save }: DecisionProps): JSX.Element {
+  const known = outcome.kind === 'done' ? outcome.value : undefined;
+  const planned = known?.kind === 'planned' ? known : undefined;
+  const fails = planned !== undefined && planned.plan.failing.length > 0;
+  return (
+    <footer>
+      <div class="judgement" aria-live="polite" tabIndex={0}>
+        {outcome.kind === 'failed' && <p role="alert">{outcome.message}</p>}
+        {known !== undefined && <OutcomeView outcome={known} base={base} />}
+      </div>
+      {fails && <p class="why">{T.applyFails}</p>}
+      <button type="button" class="main" disabled={planned === undefined || fails || !isSettled} onClick={() => planned && save(planned)}>
+        {T.apply}
+      </button>
+    </footer>
   );
 }
 
