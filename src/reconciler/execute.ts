@@ -5,13 +5,14 @@ import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import { isSound, type ProbeFact } from './decide/facts/workload-history.ts';
 import { PROMPTS, withoutPrompts } from './decide/facts/workload.ts';
-import { changesWorld, keyOfAction, probeKey, sleepKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
+import { changesWorld, evaluateKey, keyOfAction, probeKey, sleepKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, askSleep, countRequests, createProbeQueue, type ProbeQueue, type SleepAction } from './ask-servers.ts';
 import type { Deadline } from './observe.ts';
 import { pause } from '../platform/clock.ts';
 import type { Tracker } from './tracker.ts';
-import type { Clock, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, Traffic } from './ports.ts';
+import type { Clock, Evaluation, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, SlotSource, Traffic } from './ports.ts';
+import { judgeReport } from '../evaluation/decide/verdict.ts';
 import { messageOf } from '../platform/error-text.ts';
 
 export interface ExecuteDeps {
@@ -23,6 +24,10 @@ export interface ExecuteDeps {
   readonly clock: Clock;
   /** Default: no prompts are kept. */
   readonly prompts?: PromptStore | undefined;
+  /** Default: no model is asked. */
+  readonly evaluation?: Evaluation | undefined;
+  /** Default: no slot has cases. */
+  readonly source?: Pick<SlotSource, 'settle'>;
   readonly within: Deadline;
   readonly tracker: Tracker;
   /** Slots that wait for this pull now. */
@@ -107,15 +112,27 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
     case 'sleep':
     case 'wake':
       return await setSleep(deps, action, signal);
+    case 'evaluate':
+      return await evaluate(deps, action.args, signal);
+    case 'settle':
+      deps.source?.settle?.(action.slot, action.args.settlement);
+      return DONE;
     case 'countRequests':
       deps.tracker.histories.counted(action.args.workload, await countRequests(deps, action.args, signal), deps.clock.now());
       return DONE;
     case 'stop':
       for (const key of [probeKey, sleepKey]) aborts.get(key(action.args.workload))?.abort();
+      if (isAskedBy(deps.tracker, action)) aborts.get(evaluateKey(action.slot))?.abort();
       return await stop(deps, action.args, signal);
     default:
       return action satisfies never;
   }
+}
+
+/** The workload that is stopped answers cases. */
+function isAskedBy({ underWay }: Tracker, { slot, args }: Extract<Action, { name: 'stop' }>): boolean {
+  const running = underWay.get(evaluateKey(slot))?.action;
+  return running?.name === 'evaluate' && running.args.workload === args.workload;
 }
 
 async function pull(deps: ExecuteDeps, action: Pull, signal: AbortSignal): Promise<Outcome> {
@@ -200,6 +217,32 @@ async function setSleep({ traffic, tracker, ...deps }: OwnDeps, { name, args }: 
   tracker.histories.slept(args.workload, { name, endpoints: args.endpoints, fault: known }, deps.clock.now());
   if (signal.aborted) return NONE;
   return fault === undefined ? DONE : { kind: 'failed', failure: { kind: 'retry', ...fault } };
+}
+
+/** A report that cannot be made is one of a model that answers nothing. */
+async function evaluate(deps: OwnDeps, args: ActionArgs['evaluate'], signal: AbortSignal): Promise<Outcome> {
+  const { slot, generation, revision, checks, rules } = args;
+  const { report, problem } = await reportOn(deps, args, signal);
+  if (signal.aborted) return NONE;
+  if (args.as === 'baseline') {
+    deps.source?.settle?.(slot, { kind: 'baseline', generation, revision, checks: checks.digest, report });
+    return DONE;
+  }
+  const { accepted, because } = problem === undefined ? judgeReport(report, rules) : { accepted: false, because: problem };
+  const outcome = accepted ? 'passed' : args.onFailure;
+  const verdict = { outcome, revision, checks: checks.digest, because, misses: accepted ? [] : [...report.misses] };
+  deps.source?.settle?.(slot, { kind: 'verdict', generation, verdict });
+  return DONE;
+}
+
+async function reportOn({ evaluation }: OwnDeps, args: ActionArgs['evaluate'], signal: AbortSignal) {
+  const none = { cases: args.checks.cases.length, passed: 0, misses: [], firstTokenP95: undefined, tokensPerSecond: undefined };
+  if (evaluation === undefined) return { report: none, problem: 'This service cannot ask models: leave out "rollout.check"' };
+  try {
+    return { report: await evaluation(args, args.checks.cases, signal) };
+  } catch (error) {
+    return { report: none, problem: `The cases could not be asked: ${messageOf(error)}` };
+  }
 }
 
 async function noteCrash(

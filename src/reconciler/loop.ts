@@ -30,7 +30,7 @@ import { observedFacts } from './remember/merge-observation.ts';
 import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type { Clock, DesiredState, ModelStore, PromptStore, ReadAhead, ReadAheadReport, StatusSink, Traffic, Wake } from './ports.ts';
+import type { Clock, DesiredState, Evaluation, ModelStore, PromptStore, ReadAhead, ReadAheadReport, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';
@@ -54,6 +54,8 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly probeIo: ProbeIo;
   /** Default: no prompts are kept. */
   readonly prompts?: PromptStore | undefined;
+  /** Default: no model is asked for answers to cases. */
+  readonly evaluation?: Evaluation | undefined;
   /** Default: no model is read ahead. */
   readonly readAhead?: ReadAhead | undefined;
   readonly sinks: readonly StatusSink[];

@@ -1,5 +1,6 @@
 /** The reconciler's interfaces to the outside, and the facts it gets. Adapters live in the other folders. */
 import type { Endpoint, ModelFacts, PinReference, ProgramOptions } from '../providers/provider.ts';
+import type { RolloutState, Settlement } from '../evaluation/decide/rollout-state.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { ModelId, Revision, SlotName, WorkloadId } from '../schema/words/names.ts';
@@ -9,7 +10,7 @@ import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-export type { NextModel, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
+export type { Evaluation, NextModel, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
 
 /** Requests a pass, `withinMs` from now (default: now). Carries no data: the outcome must not depend on it. */
 export type Wake = (withinMs?: number) => void;
@@ -36,6 +37,8 @@ export interface DesiredSlot {
   readonly problems: readonly SpecProblem[];
   /** Set while rollouts are paused: the newest valid text. `spec` is what was in force before. */
   readonly paused?: { readonly spec: SlotSpec; readonly waits: boolean } | undefined;
+  /** Set where cases judge a new model. Its texts decide which spec is in force. */
+  readonly rollout?: RolloutState | undefined;
 }
 
 export interface DesiredState {
@@ -51,6 +54,8 @@ export interface SlotSource {
   read(signal: AbortSignal): Promise<Result<DesiredState>>;
   /** Wakes on each change until the signal aborts. */
   changes(wake: Wake, signal: AbortSignal): void;
+  /** The next read returns what follows from it. Default: no slot has cases. */
+  settle?(slot: SlotName, settlement: Settlement): void;
 }
 
 // ---- workloads ----

@@ -1,4 +1,7 @@
 /** What makes the next start quicker: prompts that outlive their servers, and files that are read ahead. */
+import type { EvaluationReport } from '../evaluation/decide/evaluation-report.ts';
+import type { EvaluationCase } from '../schema/slot/evaluation-case.ts';
+import type { AskedServer } from './decide/facts/actions.ts';
 import type { Endpoint, Sized } from '../providers/provider.ts';
 import type { Revision, SlotName } from '../schema/words/names.ts';
 
@@ -71,3 +74,6 @@ export interface ReadAhead {
    */
   follow(models: readonly NextModel[], onProgress: (slot: SlotName, report: ReadAheadReport, newBytes: number) => void): void;
 }
+
+/** Asks one server of a slot for the answers to cases, whichever of its servers gets requests. */
+export type Evaluation = (server: AskedServer, cases: readonly EvaluationCase[], signal: AbortSignal) => Promise<EvaluationReport>;

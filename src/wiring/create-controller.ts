@@ -25,6 +25,7 @@ import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import { createLeasedAccounts } from '../turbo/workers/leased-limits.ts';
 import { createLender, type Lender } from '../turbo/workers/lent-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
+import { createEvaluation } from './evaluate-workload.ts';
 import { startTraces } from './start-traces.ts';
 import { PendingRows } from '../usage/pending-rows.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -92,6 +93,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
+    evaluation: createEvaluation({ ...options, settings: limits, board, traffic, now: clock.now }),
     sinks: [events, files, metrics.reconcile, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
     board: {
       ...board,

@@ -19,8 +19,10 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
+import { whyTrialEnds } from './rules/evaluation.ts';
 import { abandonedAt, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
+import { planEvaluation } from './steps/plan-evaluation.ts';
 import { planProbes } from './steps/plan-probes.ts';
 import { findNextStart } from './steps/plan-read-ahead.ts';
 import { NO_PULLS, planPulls, planStart } from './steps/plan-start.ts';
@@ -68,12 +70,14 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
+  const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
-  const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
+  // The text before is in force again with the next pass, and its server answers.
+  const stuck = ends !== undefined ? undefined : notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
   const mayWait = verdict?.mayWait === true;
   const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
@@ -85,6 +89,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...probes.actions,
     ...sleep.actions,
     ...notes,
+    ...planEvaluation(view, roles, ends),
   ];
   return {
     decision: {

@@ -40,6 +40,14 @@ export const Problem = z.object({
   column: Count.nullable(),
 });
 
+const FailedRollout = z
+  .object({
+    outcome: z.enum(['rolled_back', 'held']),
+    because: z.string(),
+    misses: z.array(z.object({ case: Count, required: z.boolean(), question: z.string(), expectation: z.string(), answer: z.string() })),
+  })
+  .describe('Why the model of the last edit gets no requests; null where it does');
+
 export const SlotStatus = z.object({
   state: State,
   conditions: z.array(Condition),
@@ -55,6 +63,7 @@ export const SlotStatus = z.object({
   replicas: z.object({ present: Count, ready: Count }).nullable(),
   since: Time.nullable(),
   progress: Progress.nullable(),
+  rollout: FailedRollout.nullable(),
   problems: z.array(Problem),
 });
 

@@ -80,6 +80,23 @@ export interface SlotStatus {
   readonly since: number;
   /** Progress of a running pull. */
   readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number; readonly bytesPerSecond?: number };
+  /** Set where the model of the last edit has failed the cases of the slot, or did not start. */
+  readonly rollout?: FailedRollout;
+}
+
+/** `rolled_back`: the text before is in force. `held`: the new model stays loaded without requests. */
+export interface FailedRollout {
+  readonly outcome: 'rolled_back' | 'held';
+  readonly because: string;
+  /** At most ten. */
+  readonly misses: readonly {
+    /** Position of the case, from 1. */
+    readonly case: number;
+    readonly required: boolean;
+    readonly question: string;
+    readonly expectation: string;
+    readonly answer: string;
+  }[];
 }
 
 export interface StateMove {

@@ -1,6 +1,6 @@
 /** A decision as text, for `svcctl plan` and `explain`, the timeline and tests. Times are relative to `now`. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { ConditionType } from '../../../schema/status/slot-status.ts';
+import type { ConditionType, FailedRollout } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/reasons.ts';
@@ -32,6 +32,14 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
   ];
   return lines.join('\n');
 }
+
+/** The cases that the model of the last edit has missed. */
+export const missLines = ({ misses }: Pick<FailedRollout, 'misses'> = { misses: [] }): readonly string[] =>
+  misses.flatMap(({ case: number, required, question, expectation, answer }) => [
+    `  case ${number}${required ? ' (required)' : ''}: ${JSON.stringify(question)}`,
+    `    expected: ${expectation}`,
+    `    answered: ${JSON.stringify(answer)}`,
+  ]);
 
 /** Distinguishes a slot that is off on purpose from one that should run. */
 function stateWord({ state, findings: [first] }: Decision): string {
@@ -109,6 +117,10 @@ function verbPhrase(action: Action, tense?: Tense): string {
       return `${tense === 'ing' ? 'putting' : 'put'} "${action.args.workload}" to sleep`;
     case 'wake':
       return `${tense === undefined ? 'wake' : tense === 'ing' ? 'waking' : 'woke'} "${action.args.workload}"`;
+    case 'evaluate':
+      return `${tense === undefined ? 'ask' : tense === 'ing' ? 'asking' : 'asked'} "${action.args.workload}" for the answers to ${action.args.checks.cases.length} cases`;
+    case 'settle':
+      return settlementText(action.args.settlement);
     case 'countRequests':
       return `${inTense('count', tense)} the requests of "${action.args.workload}"`;
     case 'probe':
@@ -120,6 +132,10 @@ function verbPhrase(action: Action, tense?: Tense): string {
     default:
       return action satisfies never;
   }
+}
+
+function settlementText(settlement: ActionArgs['settle']['settlement']): string {
+  return settlement.kind === 'verdict' ? 'roll the last edit back' : `accept revision "${settlement.revision}"`;
 }
 
 function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], tense: Tense): string {
