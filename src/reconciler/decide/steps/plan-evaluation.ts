@@ -14,7 +14,8 @@ export function planEvaluation(view: SlotView, { serving, starting, waitsFor }: 
   const { rollout, generation, name } = slot;
   if (rollout === undefined || settling || !view.leads) return [];
   const { accepted, checks, isOnTrial, verdict } = rollout;
-  if (serving?.standing === 'current' && (isOnTrial || accepted?.revision !== serving.fact.revision)) {
+  // Without a template, every workload counts as current.
+  if (view.template !== undefined && serving?.standing === 'current' && (isOnTrial || accepted?.revision !== serving.fact.revision)) {
     const because: Finding = { reason: 'ProbePassed', message: 'The slot answers' };
     return [{ name: 'settle', slot: name, because, args: { settlement: { kind: 'served', generation, revision: serving.fact.revision } } }];
   }
