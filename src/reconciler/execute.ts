@@ -5,7 +5,16 @@ import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import { isSound, type ProbeFact } from './decide/facts/workload-history.ts';
 import { PROMPTS, withoutPrompts } from './decide/facts/workload.ts';
-import { changesWorld, evaluateKey, keyOfAction, probeKey, sleepKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
+import {
+  changesWorld,
+  evaluateKey,
+  keyOfAction,
+  probeKey,
+  sleepKey,
+  type Action,
+  type ActionArgs,
+  type Pull,
+} from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, askSleep, countRequests, createProbeQueue, type ProbeQueue, type SleepAction } from './ask-servers.ts';
 import type { Deadline } from './observe.ts';

@@ -30,7 +30,18 @@ import { observedFacts } from './remember/merge-observation.ts';
 import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type { Clock, DesiredState, Evaluation, ModelStore, PromptStore, ReadAhead, ReadAheadReport, StatusSink, Traffic, Wake } from './ports.ts';
+import type {
+  Clock,
+  DesiredState,
+  Evaluation,
+  ModelStore,
+  PromptStore,
+  ReadAhead,
+  ReadAheadReport,
+  StatusSink,
+  Traffic,
+  Wake,
+} from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';

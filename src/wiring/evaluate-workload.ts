@@ -41,7 +41,8 @@ export function createEvaluation(deps: EvaluationDeps): Evaluation {
       settings,
       now,
       report: () => undefined,
-      onFault: (fault, requestId) => log.error({ requestId, error: String(fault) }, 'A request of an evaluation failed; report this as a bug'),
+      onFault: (fault, requestId) =>
+        log.error({ requestId, error: String(fault) }, 'A request of an evaluation failed; report this as a bug'),
     });
 
   async function readRecording(file: string): Promise<Recording> {

@@ -59,27 +59,31 @@ describe('A new model that fails the cases of its slot', () => {
     expect(await ask()).toBe(FOX);
   }, 120_000);
 
-  test.each(['auto', 'drain'])('is reverted with swap = "%s", no request is lost, and the reason can be read', async (swap) => {
-    await check(knows('fox'), { ...knows('dog'), required: false });
-    await save('demo-fox', { swap });
-    await service.until('primary', 'in force', isInForce);
-    const before = await servingProcess(service);
-    const loop = startRequestLoop(ask, 4);
-    await save('demo-owl', { swap });
-    const slot = await service.until('primary', 'rolled back', isRolledBack);
-    await service.until('primary', 'ready', (seen) => isAnswering(seen) && condition(seen, 'Reconciling')?.status === 'False');
-    await loop.end();
-    expect([loop.failures, [...loop.answers]]).toEqual([[], [FOX]]);
-    expect(condition(slot, 'Stalled')?.message).toContain('0 of 2 cases passed (0 %)');
-    if (swap === 'auto') expect(await servingProcess(service)).toBe(before);
-    expect(await explain()).toContain(`case 1 (required): "Who knows the fox?"\n    expected: `);
-    expect(await explain()).toContain(`answered: "${OWL}"`);
-    expect(await rollout('status', '--timeout', '20s')).toMatchObject({ code: 1, err: expect.stringContaining('Who knows the fox?') });
-    expect(JSON.parse((await rollout('history', '-o', 'json')).out).revisions.at(-1)).toMatchObject({
-      outcome: 'rolled_back',
-      spec: { model: { default: 'demo-owl' } },
-    });
-  }, 180_000);
+  test.each(['auto', 'drain'])(
+    'is reverted with swap = "%s", no request is lost, and the reason can be read',
+    async (swap) => {
+      await check(knows('fox'), { ...knows('dog'), required: false });
+      await save('demo-fox', { swap });
+      await service.until('primary', 'in force', isInForce);
+      const before = await servingProcess(service);
+      const loop = startRequestLoop(ask, 4);
+      await save('demo-owl', { swap });
+      const slot = await service.until('primary', 'rolled back', isRolledBack);
+      await service.until('primary', 'ready', (seen) => isAnswering(seen) && condition(seen, 'Reconciling')?.status === 'False');
+      await loop.end();
+      expect([loop.failures, [...loop.answers]]).toEqual([[], [FOX]]);
+      expect(condition(slot, 'Stalled')?.message).toContain('0 of 2 cases passed (0 %)');
+      if (swap === 'auto') expect(await servingProcess(service)).toBe(before);
+      expect(await explain()).toContain(`case 1 (required): "Who knows the fox?"\n    expected: `);
+      expect(await explain()).toContain(`answered: "${OWL}"`);
+      expect(await rollout('status', '--timeout', '20s')).toMatchObject({ code: 1, err: expect.stringContaining('Who knows the fox?') });
+      expect(JSON.parse((await rollout('history', '-o', 'json')).out).revisions.at(-1)).toMatchObject({
+        outcome: 'rolled_back',
+        spec: { model: { default: 'demo-owl' } },
+      });
+    },
+    180_000,
+  );
 
   test('stays reverted over a kill, is not judged again, and an undo writes the text that serves', async () => {
     const before = await servingProcess(service);
@@ -105,15 +109,19 @@ describe('A new model that fails the cases of its slot', () => {
     ['answers too late', '', 'limits = { first_token_p95 = "1ms" }', 'The time to the first token'],
     ['calls no tool', JSON.stringify(callsTool), 'pass = 0.9', '0 of 1 cases passed'],
     ['is worse than the old one', JSON.stringify(knows('owl')).replace('true', 'false'), 'pass = 0\ncompare = true', 'before 100 %'],
-  ])('%s', async (_what, only, rules, because) => {
-    await check(only === '' ? { request: question('Anything?'), expect: { matches: '.' } } : JSON.parse(only));
-    await save('demo-fox', { rules });
-    const slot = await service.until('primary', 'rolled back', isRolledBack);
-    expect(condition(slot, 'Stalled')?.message).toContain(because);
-    expect(await ask()).toBe(OWL);
-    await save('demo-owl', { rules });
-    await service.until('primary', 'in force', isInForce);
-  }, 120_000);
+  ])(
+    '%s',
+    async (_what, only, rules, because) => {
+      await check(only === '' ? { request: question('Anything?'), expect: { matches: '.' } } : JSON.parse(only));
+      await save('demo-fox', { rules });
+      const slot = await service.until('primary', 'rolled back', isRolledBack);
+      expect(condition(slot, 'Stalled')?.message).toContain(because);
+      expect(await ask()).toBe(OWL);
+      await save('demo-owl', { rules });
+      await service.until('primary', 'in force', isInForce);
+    },
+    120_000,
+  );
 
   test('is held without requests while the old one serves, and reverted once that is gone', async () => {
     await check(knows('owl'));

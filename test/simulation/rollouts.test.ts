@@ -135,11 +135,19 @@ describe('a new model that is judged', () => {
     expect(state.judged.filter((each, index) => state.judged.indexOf(each) !== index)).toEqual([]);
     // A request fails with the server that a fault ends, and with nothing else.
     const answers = world.life().traffic.requests.map((request) => request.answers.join());
-    expect([answers.filter((answer) => answer !== 'served' && !(answer === 'failed' && state.kills > 0)), explained]).toEqual([[], explained]);
+    expect([answers.filter((answer) => answer !== 'served' && !(answer === 'failed' && state.kills > 0)), explained]).toEqual([
+      [],
+      explained,
+    ]);
     // What loads on demand is judged with the next request.
     if (world.slot('primary').status.state === 'offline') return expect(slot?.spec.load).toBe('on-demand');
     const stalled = world.slot('primary').status.conditions.find(({ type }) => type === 'Stalled');
-    if (isGood(last)) expect([slot?.spec.model.default, slot?.rollout?.isOnTrial, stalled?.status, explained]).toEqual([last, false, 'False', explained]);
-    else expect([stalled?.reason, explained]).toEqual([slot?.rollout?.rolledBack === undefined ? 'EvaluationFailed' : 'RolledBack', explained]);
+    if (isGood(last))
+      expect([slot?.spec.model.default, slot?.rollout?.isOnTrial, stalled?.status, explained]).toEqual([last, false, 'False', explained]);
+    else
+      expect([stalled?.reason, explained]).toEqual([
+        slot?.rollout?.rolledBack === undefined ? 'EvaluationFailed' : 'RolledBack',
+        explained,
+      ]);
   });
 });

@@ -80,7 +80,11 @@ interface Texts {
 }
 
 /** `checks`: those of the newest text. */
-export function judgeText(before: { readonly [Part in keyof Texts]: Texts[Part] | undefined }, newest: AcceptedText, checks: Checks | undefined): Texts {
+export function judgeText(
+  before: { readonly [Part in keyof Texts]: Texts[Part] | undefined },
+  newest: AcceptedText,
+  checks: Checks | undefined,
+): Texts {
   const { accepted, rolledBack } = before.rollout ?? {};
   if (!hasChecks(newest.spec.rollout)) return { inForce: newest, rollout: undefined };
   if (accepted === undefined) return { inForce: newest, rollout: { checks, isOnTrial: false } };

@@ -62,7 +62,11 @@ export function createCheckFiles({ configDirectory, directory, reading, ...watch
       follow(new Set([...texts.values()].flatMap((text) => pathOf(text) ?? [])));
       return present.size === 0 ? texts : new Map([...texts].map(([name, text]) => [name, present.get(name)?.complete ?? text]));
 
-      async function completeText(name: SlotName, text: ParsedSlotText & { readonly ok: true }, file: TextFile | undefined): Promise<ParsedSlotText> {
+      async function completeText(
+        name: SlotName,
+        text: ParsedSlotText & { readonly ok: true },
+        file: TextFile | undefined,
+      ): Promise<ParsedSlotText> {
         parser ??= import('../../evaluation/decide/parse-cases.ts');
         const read = readChecks(await parser, text.spec, file);
         if ('checks' in read) return { ...text, checks: read.checks };
@@ -85,7 +89,9 @@ function readChecks({ parseCases, expectationMistake }: Parser, { rollout }: Slo
   if (cases !== undefined) {
     const index = cases.findIndex((each) => expectationMistake(each) !== undefined);
     const found = cases[index];
-    return found === undefined ? { checks: checksOf(cases) } : { problem: { path: ['rollout', 'cases', index], message: expectationMistake(found) ?? '' } };
+    return found === undefined
+      ? { checks: checksOf(cases) }
+      : { problem: { path: ['rollout', 'cases', index], message: expectationMistake(found) ?? '' } };
   }
   const problem = (message: string): Read => ({ problem: { path: ['rollout', 'check'], message: `"${check}" ${message}` } });
   if (file === undefined) return problem('does not exist below the configuration directory: create it, or correct the path');

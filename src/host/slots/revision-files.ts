@@ -138,7 +138,13 @@ export function createRevisionFiles({ directory, most, log, wallNow, disk = SYST
     const resourceVersion = versionOf(text);
     const noted = authors.get(slot);
     const author = noted?.resourceVersion === resourceVersion ? noted.author : UNKNOWN_AUTHOR;
-    const revision: Revision = { number, at: wallNow(), ...author, outcome: 'pending', document: (rollout?.rolledBack ?? lastGood).document };
+    const revision: Revision = {
+      number,
+      at: wallNow(),
+      ...author,
+      outcome: 'pending',
+      document: (rollout?.rolledBack ?? lastGood).document,
+    };
     newest.set(slot, { revision, isRead: newest.has(slot), resourceVersion, status: undefined });
     authors.delete(slot);
     keep(slot, revision);

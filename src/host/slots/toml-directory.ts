@@ -13,7 +13,14 @@ import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { recallRollout, storedRollout, type Settlement } from '../../evaluation/decide/rollout-state.ts';
 import { createCheckFiles } from './check-files.ts';
-import { acceptSlots, parseSlotText, settleSlot, type AcceptedSlots, type AcceptedSlot, type ParsedSlotText } from './decide/parse-slot-text.ts';
+import {
+  acceptSlots,
+  parseSlotText,
+  settleSlot,
+  type AcceptedSlots,
+  type AcceptedSlot,
+  type ParsedSlotText,
+} from './decide/parse-slot-text.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';

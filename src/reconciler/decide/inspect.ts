@@ -152,7 +152,10 @@ function inspectSleep({ name, args, slot }: Extract<Action, { name: 'sleep' | 'w
 }
 
 /** Only a server of the slot that answers, and that is not leaving, is judged, and only where cases say so. */
-function inspectEvaluation({ args, slot }: Extract<Action, { name: 'evaluate' }>, { desired, observed, byId, plan }: Case): readonly string[] {
+function inspectEvaluation(
+  { args, slot }: Extract<Action, { name: 'evaluate' }>,
+  { desired, observed, byId, plan }: Case,
+): readonly string[] {
   const { workload: id } = args;
   const fact = byId.get(id);
   const wrong: Readonly<Record<string, boolean>> = {

@@ -69,7 +69,10 @@ export const Rollout = z
     cases: optional('The same cases, as a list in place. Not in a cluster', z.array(evaluationCaseSchema).min(1).max(MOST_CASES)),
     pass: optional('Least share of the cases that must pass. Default: 1', z.number().min(0).max(1)),
     compare: optional('Whether the old model answers the cases too, and the new one must not be worse. Default: false', z.boolean()),
-    tolerance: optional('By how much the share of the new model may be lower than that of the old one. Default: 0', z.number().min(0).max(1)),
+    tolerance: optional(
+      'By how much the share of the new model may be lower than that of the old one. Default: 0',
+      z.number().min(0).max(1),
+    ),
     limits: optional(
       'How fast the new model must answer the cases',
       z.strictObject({

@@ -1,5 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { judgeText, recallRollout, settleRollout, storedRollout, type Checks, type RolloutState, type Verdict } from '../../../src/evaluation/decide/rollout-state.ts';
+import {
+  judgeText,
+  recallRollout,
+  settleRollout,
+  storedRollout,
+  type Checks,
+  type RolloutState,
+  type Verdict,
+} from '../../../src/evaluation/decide/rollout-state.ts';
 import type { AcceptedText } from '../../../src/schema/slot/paused-text.ts';
 import { parseSlot, type SlotDocument } from '../../../src/schema/slot/slot-spec.ts';
 import { SlotName } from '../../../src/schema/words/names.ts';
@@ -17,7 +25,13 @@ function textOf(model: string, more: Partial<SlotDocument> = {}): AcceptedText {
 
 const A = textOf('a.gguf');
 const B = textOf('b.gguf');
-const verdict = (outcome: Verdict['outcome'], checks = 'one'): Verdict => ({ outcome, revision: 'rev-b', checks, because: 'Too bad', misses: [] });
+const verdict = (outcome: Verdict['outcome'], checks = 'one'): Verdict => ({
+  outcome,
+  revision: 'rev-b',
+  checks,
+  because: 'Too bad',
+  misses: [],
+});
 /** "a" has served. */
 const ACCEPTED: RolloutState = { checks: CHECKS, accepted: { ...A, revision: 'rev-a' }, isOnTrial: false };
 const onTrial = judgeText({ inForce: A, rollout: ACCEPTED }, B, CHECKS);
@@ -29,10 +43,28 @@ describe('the text in force', () => {
   test.each([
     ['is any, where no text has served', NOTHING, B, 'b.gguf', false],
     ['is any without cases', { inForce: A, rollout: ACCEPTED }, textOf('b.gguf', { rollout: {} }), 'b.gguf', undefined],
-    ['is the same model with other limits', { inForce: A, rollout: ACCEPTED }, textOf('a.gguf', { priority: 3, restartedAt: '2026-01-01T00:00:00Z' }), 'a.gguf', false],
-    ['is the same model with other names', { inForce: A, rollout: ACCEPTED }, textOf('', { model: { default: 'a.gguf', aliases: ['x'] } }), 'a.gguf', false],
+    [
+      'is the same model with other limits',
+      { inForce: A, rollout: ACCEPTED },
+      textOf('a.gguf', { priority: 3, restartedAt: '2026-01-01T00:00:00Z' }),
+      'a.gguf',
+      false,
+    ],
+    [
+      'is the same model with other names',
+      { inForce: A, rollout: ACCEPTED },
+      textOf('', { model: { default: 'a.gguf', aliases: ['x'] } }),
+      'a.gguf',
+      false,
+    ],
     ['is another model on trial', { inForce: A, rollout: ACCEPTED }, B, 'b.gguf', true],
-    ['is another context on trial', { inForce: A, rollout: ACCEPTED }, textOf('', { model: { default: 'a.gguf', context: 4096 } }), 'a.gguf', true],
+    [
+      'is another context on trial',
+      { inForce: A, rollout: ACCEPTED },
+      textOf('', { model: { default: 'a.gguf', context: 4096 } }),
+      'a.gguf',
+      true,
+    ],
     ['is another environment on trial', { inForce: A, rollout: ACCEPTED }, textOf('a.gguf', { env: { X: '1' } }), 'a.gguf', true],
     ['is the accepted one, while a text waits that was rolled back', reverted, B, 'a.gguf', false],
     ['is a text that was rolled back and says something else now', reverted, textOf('b.gguf', { priority: 3 }), 'b.gguf', true],
@@ -62,7 +94,10 @@ describe('a settlement', () => {
     const asked = settleRollout(onTrial, { generation: 2, kind: 'baseline', revision: 'rev-a', checks: 'one', report });
     expect(asked.rollout?.accepted?.baseline).toMatchObject({ checks: 'one', report });
     const served = settleRollout(settled('passed'), { generation: 2, kind: 'served', revision: 'rev-b' });
-    expect(served).toMatchObject({ inForce: B, rollout: { isOnTrial: false, verdict: undefined, accepted: { spec: B.spec, revision: 'rev-b', baseline: undefined } } });
+    expect(served).toMatchObject({
+      inForce: B,
+      rollout: { isOnTrial: false, verdict: undefined, accepted: { spec: B.spec, revision: 'rev-b', baseline: undefined } },
+    });
     expect(settleRollout(asked, { generation: 2, kind: 'served', revision: 'rev-a' }).rollout?.accepted?.baseline).toBeDefined();
   });
 
@@ -91,11 +126,17 @@ describe('what is stored', () => {
     expect(recallRollout(storedRollout(rollout), parse)).toEqual({ ...rollout, checks: undefined });
   });
 
-  test.each([undefined, null, 7, {}, { isOnTrial: 'yes' }, { isOnTrial: true, verdict: { outcome: 'none' } }])('is ignored where it is %j', (stored) => {
-    expect(recallRollout(stored, parse)).toBeUndefined();
-  });
+  test.each([undefined, null, 7, {}, { isOnTrial: 'yes' }, { isOnTrial: true, verdict: { outcome: 'none' } }])(
+    'is ignored where it is %j',
+    (stored) => {
+      expect(recallRollout(stored, parse)).toBeUndefined();
+    },
+  );
 
   test('is no trial where the accepted text is no longer valid', () => {
-    expect(recallRollout(storedRollout(onTrial.rollout ?? ACCEPTED), () => undefined)).toMatchObject({ accepted: undefined, isOnTrial: false });
+    expect(recallRollout(storedRollout(onTrial.rollout ?? ACCEPTED), () => undefined)).toMatchObject({
+      accepted: undefined,
+      isOnTrial: false,
+    });
   });
 });

@@ -12,7 +12,8 @@ import { eventually } from '../../support/eventually.ts';
 
 const PRIMARY = SlotName.parse('primary');
 const CASE = '{"request": {"messages": [{"role": "user", "content": "2 + 2?"}]}, "expect": {"contains": "4"}}\n';
-const IN_PLACE = '[[rollout.cases]]\nrequest = { messages = [{ role = "user", content = "2 + 2?" }], max_tokens = 5 }\nexpect = { contains = "4" }\n';
+const IN_PLACE =
+  '[[rollout.cases]]\nrequest = { messages = [{ role = "user", content = "2 + 2?" }], max_tokens = 5 }\nexpect = { contains = "4" }\n';
 
 describe('cases of a slot', () => {
   let dir: string;
@@ -26,7 +27,12 @@ describe('cases of a slot', () => {
 
   const silent = { info: () => undefined, warn: () => undefined };
   const open = (): SlotSource =>
-    createTomlDirectory({ directory: path.join(dir, 'config/slots'), lastGoodDirectory: path.join(dir, 'state/slots'), quietPeriodMs: 1, log: silent });
+    createTomlDirectory({
+      directory: path.join(dir, 'config/slots'),
+      lastGoodDirectory: path.join(dir, 'state/slots'),
+      quietPeriodMs: 1,
+      log: silent,
+    });
   const write = async (file: string, text: string) => await writeFile(path.join(dir, 'config', file), text);
   const save = async (model: string, rollout = 'check = "checks/a.jsonl"') =>
     await write('slots/primary.toml', `[model]\ndefault = "${model}"\n[rollout]\n${rollout}\n`);
@@ -99,7 +105,11 @@ describe('cases of a slot', () => {
     expect(await settle(fails(1))).toBe(onTrial);
     const verdict = { ...(fails(2) as Extract<Settlement, { kind: 'verdict' }>).verdict, checks: onTrial?.rollout?.checks?.digest ?? '' };
     const back = await settle({ kind: 'verdict', generation: 2, verdict });
-    expect(back).toMatchObject({ generation: 2, spec: { model: { default: 'a.gguf' } }, rollout: { isOnTrial: false, rolledBack: { verdict } } });
+    expect(back).toMatchObject({
+      generation: 2,
+      spec: { model: { default: 'a.gguf' } },
+      rollout: { isOnTrial: false, rolledBack: { verdict } },
+    });
     source = open();
     expect(await read()).toMatchObject({ generation: 2, spec: { model: { default: 'a.gguf' } }, rollout: { rolledBack: { verdict } } });
     await write('checks/a.jsonl', CASE + CASE);

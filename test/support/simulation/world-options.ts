@@ -43,7 +43,11 @@ export interface WorldOptions {
   /** Whether a server sleeps, and takes no requests. Default: none does. */
   readonly isAsleep?: (id: WorkloadId, bornAt: number) => boolean;
   /** Cases that judge new models, and what a model answers. Default: no slot has cases. */
-  readonly rollouts?: { readonly checks: () => Checks; readonly evaluation: Evaluation; readonly settled: (settlement: Settlement) => void };
+  readonly rollouts?: {
+    readonly checks: () => Checks;
+    readonly evaluation: Evaluation;
+    readonly settled: (settlement: Settlement) => void;
+  };
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;
   /** What was learned of requests before the world began. Default: nothing. */

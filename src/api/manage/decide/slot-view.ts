@@ -49,7 +49,9 @@ function isUnread(name: SlotName, stored: StoredSlot | undefined, board: BoardVi
   const parsed = parseSlot(name, stored.document);
   // An invalid document leaves the last valid one in force, and its problems show that it was read.
   if (!parsed.ok) return problems === undefined || problems.length === 0;
-  return entry === undefined || entry.problems.length > 0 || !isSameValue(entry.paused?.spec ?? entry.rolledBack ?? entry.spec, parsed.spec);
+  return (
+    entry === undefined || entry.problems.length > 0 || !isSameValue(entry.paused?.spec ?? entry.rolledBack ?? entry.spec, parsed.spec)
+  );
 }
 
 function statusOf(entry: BoardSlot) {

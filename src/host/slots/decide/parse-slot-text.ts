@@ -93,7 +93,8 @@ function acceptOne(before: AcceptedSlot | undefined, text: ParsedSlotText): Acce
   const isSame = newest !== undefined && isSameValue(newest.spec, spec);
   const generation = (before?.generation ?? 0) + (isSame ? 0 : 1);
   const chosen = chooseText(before?.lastGood, { spec, document });
-  if (chosen.paused !== undefined) return { generation, lastGood: chosen.inForce, ...defined({ ...chosen, inForce: undefined, rollout: before?.rollout }) };
+  if (chosen.paused !== undefined)
+    return { generation, lastGood: chosen.inForce, ...defined({ ...chosen, inForce: undefined, rollout: before?.rollout }) };
   const { inForce, rollout } = judgeText({ inForce: before?.lastGood, rollout: before?.rollout }, chosen.inForce, checks);
   return { generation, lastGood: inForce, ...defined({ rollout }) };
 }

@@ -85,7 +85,8 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   const silence = findSilence(serving);
   if (silence !== undefined) return condition('Ready', 'Unknown', silence);
   const trial = describeTrial(view, starting);
-  const why = alteredStart(view, roles) ?? trial ?? (isAsleep(starting) ? (roles.waitsFor ?? WAKING) : undefined) ?? hindrance(starting) ?? gate;
+  const why =
+    alteredStart(view, roles) ?? trial ?? (isAsleep(starting) ? (roles.waitsFor ?? WAKING) : undefined) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
     const message = `The previous version still answers: ${why?.message ?? 'the new workload is being started'}`;
     return condition('Ready', 'True', { reason: 'PreviousServes', message });

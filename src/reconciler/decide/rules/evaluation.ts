@@ -59,7 +59,10 @@ export function describeTrial(view: SlotView, starting: WorkloadView | undefined
   if (verdict?.outcome === 'held')
     return { reason: 'EvaluationFailed', message: `The new model gets no requests: ${verdict.because}; edit the slot, or its cases` };
   if (starting === undefined || !isJudged(starting, view)) return undefined;
-  return { reason: 'Evaluating', message: `The new model answers the ${checks?.cases.length ?? 0} cases of "rollout" before it gets requests` };
+  return {
+    reason: 'Evaluating',
+    message: `The new model answers the ${checks?.cases.length ?? 0} cases of "rollout" before it gets requests`,
+  };
 }
 
 /** Requests wait meanwhile, and the old model could answer them. A second start rules out a fluke. */

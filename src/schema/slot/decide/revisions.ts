@@ -8,7 +8,10 @@ import type { Revision, RevisionOutcome } from '../revision-store.ts';
 export function outcomeOf({ conditions }: Pick<SlotStatus, 'conditions'>, number: number): RevisionOutcome | undefined {
   const statusOf = (type: string) =>
     conditions.find((each) => each.type === type && each.observedGeneration >= number && each.reason !== 'Paused')?.status;
-  if (conditions.some(({ type, reason, observedGeneration }) => type === 'Stalled' && reason === 'RolledBack' && observedGeneration >= number)) return 'rolled_back';
+  if (
+    conditions.some(({ type, reason, observedGeneration }) => type === 'Stalled' && reason === 'RolledBack' && observedGeneration >= number)
+  )
+    return 'rolled_back';
   const [upToDate, ready] = [statusOf('UpToDate'), statusOf('Ready')];
   if (upToDate !== 'True') return upToDate && 'pending';
   return ready === 'True' ? 'served' : 'at_rest';

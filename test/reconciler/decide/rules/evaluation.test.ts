@@ -40,7 +40,10 @@ function outcome(scene: Scene) {
 }
 const settledBy = (scene: Scene): Extract<Action, { name: 'settle' }>['args']['settlement'] | undefined =>
   planOf(scene).made.actions.flatMap((action) => (action.name === 'settle' ? action.args.settlement : []))[0];
-const conditionOf = (scene: Scene, type: string) => planOf(scene).made.decisions.get(PRIMARY)?.conditions.find((each) => each.type === type);
+const conditionOf = (scene: Scene, type: string) =>
+  planOf(scene)
+    .made.decisions.get(PRIMARY)
+    ?.conditions.find((each) => each.type === type);
 
 const COMPARES: Scene = { slot: { rollout: { compare: true } } };
 const DEAD: Scene = { failures: [failed(2000, 'crash'), failed(1000, 'crash')] };
@@ -63,19 +66,43 @@ describe('a slot whose new models are judged', () => {
       sceneOf([OLD], { accepted: { ...ACCEPTED, baseline: { checks: 'other', report: REPORT } } }, COMPARES),
       ['evaluate:primary', 'old', 'open'],
     ],
-    ['accepts what has passed, and ends the old one', sceneOf([OLD, NEW], { verdict: verdict('passed') }), ['stop:old settle:primary', 'new', 'open']],
-    ['judges another revision than the one that has passed', sceneOf([OLD, NEW], { verdict: verdict('passed', 'fedcba987654') }), ['evaluate:primary', 'old', 'open']],
+    [
+      'accepts what has passed, and ends the old one',
+      sceneOf([OLD, NEW], { verdict: verdict('passed') }),
+      ['stop:old settle:primary', 'new', 'open'],
+    ],
+    [
+      'judges another revision than the one that has passed',
+      sceneOf([OLD, NEW], { verdict: verdict('passed', 'fedcba987654') }),
+      ['evaluate:primary', 'old', 'open'],
+    ],
     ['keeps one that is held without requests', sceneOf([OLD, NEW], { verdict: verdict('held') }), ['', 'old', 'open']],
     ['reverts what is held once the old one is gone', sceneOf([NEW], { verdict: verdict('held') }), ['settle:primary', 'none', 'park']],
-    ['accepts the first one whatever it answers', sceneOf([NEW], { accepted: undefined, isOnTrial: false }), ['settle:primary', 'new', 'open']],
+    [
+      'accepts the first one whatever it answers',
+      sceneOf([NEW], { accepted: undefined, isOnTrial: false }),
+      ['settle:primary', 'new', 'open'],
+    ],
     ['accepts a restarted one of the same model', sceneOf([NEW], { isOnTrial: false }), ['settle:primary', 'new', 'open']],
-    ['has nothing left to do once it is accepted', sceneOf([NEW], { isOnTrial: false, accepted: { ...ACCEPTED, revision: NEW_REVISION } }), ['', 'new', 'open']],
+    [
+      'has nothing left to do once it is accepted',
+      sceneOf([NEW], { isOnTrial: false, accepted: { ...ACCEPTED, revision: NEW_REVISION } }),
+      ['', 'new', 'open'],
+    ],
     [
       'ends a server of a text that was rolled back, and gives it nothing, though nothing else answers',
-      sceneOf([OLD], { isOnTrial: false, accepted: { ...ACCEPTED, revision: NEW_REVISION }, rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', OTHER_REVISION) } }),
+      sceneOf([OLD], {
+        isOnTrial: false,
+        accepted: { ...ACCEPTED, revision: NEW_REVISION },
+        rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', OTHER_REVISION) },
+      }),
       ['stop:old', 'none', 'park'],
     ],
-    ['reverts a text whose cases cannot be read, where nothing serves', sceneOf([NEW], { checks: undefined }), ['settle:primary', 'none', 'park']],
+    [
+      'reverts a text whose cases cannot be read, where nothing serves',
+      sceneOf([NEW], { checks: undefined }),
+      ['settle:primary', 'none', 'park'],
+    ],
     ['waits with it while the old one serves', sceneOf([OLD, NEW], { checks: undefined }), ['', 'old', 'open']],
     ['reverts after two failed starts where nothing serves', sceneOf([], {}, DEAD), ['settle:primary', 'none', 'park']],
     ['tries again while the old one serves', sceneOf([OLD], {}, DEAD), ['', 'old', 'open']],
@@ -92,7 +119,11 @@ describe('a slot whose new models are judged', () => {
   });
 
   test('passes the rules on, with what an old model has answered', () => {
-    const more: Scene = { slot: { rollout: { pass: 0.5, compare: true, tolerance: 0.1, limits: { firstTokenP95: '2s', tokensPerSecond: 7 }, onFailure: 'hold' } } };
+    const more: Scene = {
+      slot: {
+        rollout: { pass: 0.5, compare: true, tolerance: 0.1, limits: { firstTokenP95: '2s', tokensPerSecond: 7 }, onFailure: 'hold' },
+      },
+    };
     const scene = sceneOf([OLD, NEW], { accepted: { ...ACCEPTED, baseline: { checks: 'one', report: REPORT } } }, more);
     const [action] = planOf(scene).made.actions.filter(({ name }) => name === 'evaluate');
     expect(action?.args).toMatchObject({
@@ -106,8 +137,14 @@ describe('a slot whose new models are judged', () => {
   });
 
   test('a revert names what happened, with the misses of a model that was held', () => {
-    expect(settledBy(sceneOf([NEW], { verdict: verdict('held') }))).toEqual({ kind: 'verdict', generation: 3, verdict: { ...verdict('rolled_back') } });
-    expect(settledBy(sceneOf([], {}, DEAD))).toMatchObject({ verdict: { outcome: 'rolled_back', because: 'It failed: Crashed', misses: [] } });
+    expect(settledBy(sceneOf([NEW], { verdict: verdict('held') }))).toEqual({
+      kind: 'verdict',
+      generation: 3,
+      verdict: { ...verdict('rolled_back') },
+    });
+    expect(settledBy(sceneOf([], {}, DEAD))).toMatchObject({
+      verdict: { outcome: 'rolled_back', because: 'It failed: Crashed', misses: [] },
+    });
   });
 
   test.each<[string, Scene, string, string, string]>([
@@ -115,8 +152,20 @@ describe('a slot whose new models are judged', () => {
     ['is judged beside the old one', sceneOf([OLD, NEW]), 'Ready', 'True', 'PreviousServes'],
     ['is held', sceneOf([OLD, NEW], { verdict: verdict('held') }), 'Stalled', 'True', 'EvaluationFailed'],
     ['is held, and nothing is under way', sceneOf([OLD, NEW], { verdict: verdict('held') }), 'Reconciling', 'False', 'AtRest'],
-    ['was rolled back', sceneOf([NEW], { isOnTrial: false, rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', 'x') } }), 'Stalled', 'True', 'RolledBack'],
-    ['was rolled back, and the slot answers', sceneOf([NEW], { isOnTrial: false, rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', 'x') } }), 'Ready', 'True', 'ProbePassed'],
+    [
+      'was rolled back',
+      sceneOf([NEW], { isOnTrial: false, rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', 'x') } }),
+      'Stalled',
+      'True',
+      'RolledBack',
+    ],
+    [
+      'was rolled back, and the slot answers',
+      sceneOf([NEW], { isOnTrial: false, rolledBack: { ...ACCEPTED, verdict: verdict('rolled_back', 'x') } }),
+      'Ready',
+      'True',
+      'ProbePassed',
+    ],
   ])('a model that %s says so', (_what, scene, type, status, reason) => {
     expect(conditionOf(scene, type)).toMatchObject({ status, reason });
   });
