@@ -17,14 +17,14 @@ import {
 } from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, askSleep, countRequests, createProbeQueue, type ProbeQueue, type SleepAction } from './ask-servers.ts';
+import { evaluateModel, type EvaluateDeps } from './evaluate-model.ts';
 import type { Deadline } from './observe.ts';
 import { pause } from '../platform/clock.ts';
 import type { Tracker } from './tracker.ts';
-import type { Clock, Evaluation, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, SlotSource, Traffic } from './ports.ts';
-import { judgeReport } from '../evaluation/decide/verdict.ts';
+import type { Clock, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, Traffic } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
 
-export interface ExecuteDeps {
+export interface ExecuteDeps extends EvaluateDeps {
   readonly runtime: Runtime;
   readonly models: ModelStore;
   readonly traffic: Traffic;
@@ -33,10 +33,6 @@ export interface ExecuteDeps {
   readonly clock: Clock;
   /** Default: no prompts are kept. */
   readonly prompts?: PromptStore | undefined;
-  /** Default: no model is asked. */
-  readonly evaluation?: Evaluation | undefined;
-  /** Default: no slot has cases. */
-  readonly source?: Pick<SlotSource, 'settle'>;
   readonly within: Deadline;
   readonly tracker: Tracker;
   /** Slots that wait for this pull now. */
@@ -122,7 +118,7 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
     case 'wake':
       return await setSleep(deps, action, signal);
     case 'evaluate':
-      return await evaluate(deps, action.args, signal);
+      return (await evaluateModel(deps, action.args, signal)) ? DONE : NONE;
     case 'settle':
       deps.source?.settle?.(action.slot, action.args.settlement);
       return DONE;
@@ -131,17 +127,11 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
       return DONE;
     case 'stop':
       for (const key of [probeKey, sleepKey]) aborts.get(key(action.args.workload))?.abort();
-      if (isAskedBy(deps.tracker, action)) aborts.get(evaluateKey(action.slot))?.abort();
+      if (deps.tracker.isEvaluated(action.args)) aborts.get(evaluateKey(action.slot))?.abort();
       return await stop(deps, action.args, signal);
     default:
       return action satisfies never;
   }
-}
-
-/** The workload that is stopped answers cases. */
-function isAskedBy({ underWay }: Tracker, { slot, args }: Extract<Action, { name: 'stop' }>): boolean {
-  const running = underWay.get(evaluateKey(slot))?.action;
-  return running?.name === 'evaluate' && running.args.workload === args.workload;
 }
 
 async function pull(deps: ExecuteDeps, action: Pull, signal: AbortSignal): Promise<Outcome> {
@@ -226,32 +216,6 @@ async function setSleep({ traffic, tracker, ...deps }: OwnDeps, { name, args }: 
   tracker.histories.slept(args.workload, { name, endpoints: args.endpoints, fault: known }, deps.clock.now());
   if (signal.aborted) return NONE;
   return fault === undefined ? DONE : { kind: 'failed', failure: { kind: 'retry', ...fault } };
-}
-
-/** A report that cannot be made is one of a model that answers nothing. */
-async function evaluate(deps: OwnDeps, args: ActionArgs['evaluate'], signal: AbortSignal): Promise<Outcome> {
-  const { slot, generation, revision, checks, rules } = args;
-  const { report, problem } = await reportOn(deps, args, signal);
-  if (signal.aborted) return NONE;
-  if (args.as === 'baseline') {
-    deps.source?.settle?.(slot, { kind: 'baseline', generation, revision, checks: checks.digest, report });
-    return DONE;
-  }
-  const { accepted, because } = problem === undefined ? judgeReport(report, rules) : { accepted: false, because: problem };
-  const outcome = accepted ? 'passed' : args.onFailure;
-  const verdict = { outcome, revision, checks: checks.digest, because, misses: accepted ? [] : [...report.misses] };
-  deps.source?.settle?.(slot, { kind: 'verdict', generation, verdict });
-  return DONE;
-}
-
-async function reportOn({ evaluation }: OwnDeps, args: ActionArgs['evaluate'], signal: AbortSignal) {
-  const none = { cases: args.checks.cases.length, passed: 0, misses: [], firstTokenP95: undefined, tokensPerSecond: undefined };
-  if (evaluation === undefined) return { report: none, problem: 'This service cannot ask models: leave out "rollout.check"' };
-  try {
-    return { report: await evaluation(args, args.checks.cases, signal) };
-  } catch (error) {
-    return { report: none, problem: `The cases could not be asked: ${messageOf(error)}` };
-  }
 }
 
 async function noteCrash(

@@ -16,7 +16,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { RequestHistories, RequestHistory } from '../schema/status/request-history.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
-import { changesWorld, type Action } from './decide/facts/actions.ts';
+import { changesWorld, type Action, type Evaluation } from './decide/facts/actions.ts';
 import { passResult, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
@@ -30,18 +30,7 @@ import { observedFacts } from './remember/merge-observation.ts';
 import { createWarmth, type Warmth } from './remember/warmth.ts';
 import { describeWrong } from './decide/rules/forecast.ts';
 import { createPacer, type Passed } from './pacer.ts';
-import type {
-  Clock,
-  DesiredState,
-  Evaluation,
-  ModelStore,
-  PromptStore,
-  ReadAhead,
-  ReadAheadReport,
-  StatusSink,
-  Traffic,
-  Wake,
-} from './ports.ts';
+import type { Clock, DesiredState, ModelStore, PromptStore, ReadAhead, ReadAheadReport, StatusSink, Traffic, Wake } from './ports.ts';
 import { preview, type Preview } from './preview.ts';
 import { inOneGo, type Parts } from '../platform/decide/parse-json.ts';
 import { inSlices, type Breather } from '../platform/slices.ts';

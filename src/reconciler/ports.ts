@@ -10,7 +10,8 @@ import type { Reason } from '../schema/status/reasons.ts';
 import type { SlotSpec, SpecProblem } from '../schema/slot/slot-spec.ts';
 import type { SlotStatus, StateMove, TimelineEntry } from '../schema/status/slot-status.ts';
 
-export type { Evaluation, NextModel, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
+export type { NextModel, Progress, PromptReport, PromptServer, PromptStore, ReadAhead, ReadAheadReport } from './start-ports.ts';
+import type { Progress } from './start-ports.ts';
 
 /** Requests a pass, `withinMs` from now (default: now). Carries no data: the outcome must not depend on it. */
 export type Wake = (withinMs?: number) => void;
@@ -209,14 +210,6 @@ export interface RuntimeFacts {
 /** Milliseconds on the CPU, and on devices where the kernel counts them. */
 export type Work = { readonly cpuMs: number; readonly deviceMs: number | undefined };
 export type LogLine = { readonly stream: 'stdout' | 'stderr'; readonly text: string };
-
-export interface Progress {
-  readonly what: string;
-  readonly doneBytes: number;
-  readonly totalBytes?: number;
-  /** Over the last seconds; undefined if that is not known. */
-  readonly bytesPerSecond?: number;
-}
 
 /**
  * Where workloads run. Methods may be called twice, and again after a crash. None throws for an expected failure.

@@ -1,7 +1,4 @@
 /** What makes the next start quicker: prompts that outlive their servers, and files that are read ahead. */
-import type { EvaluationReport } from '../evaluation/decide/evaluation-report.ts';
-import type { EvaluationCase } from '../schema/slot/evaluation-case.ts';
-import type { AskedServer } from './decide/facts/actions.ts';
 import type { Endpoint, Sized } from '../providers/provider.ts';
 import type { Revision, SlotName } from '../schema/words/names.ts';
 
@@ -75,5 +72,10 @@ export interface ReadAhead {
   follow(models: readonly NextModel[], onProgress: (slot: SlotName, report: ReadAheadReport, newBytes: number) => void): void;
 }
 
-/** Asks one server of a slot for the answers to cases, whichever of its servers gets requests. */
-export type Evaluation = (server: AskedServer, cases: readonly EvaluationCase[], signal: AbortSignal) => Promise<EvaluationReport>;
+export interface Progress {
+  readonly what: string;
+  readonly doneBytes: number;
+  readonly totalBytes?: number;
+  /** Over the last seconds; undefined if that is not known. */
+  readonly bytesPerSecond?: number;
+}

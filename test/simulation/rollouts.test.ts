@@ -6,7 +6,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Checks } from '../../src/evaluation/decide/rollout-state.ts';
 import { pause } from '../../src/platform/clock.ts';
-import type { Evaluation } from '../../src/reconciler/ports.ts';
+import type { Evaluation } from '../../src/reconciler/decide/facts/actions.ts';
 import type { SlotDocument } from '../../src/schema/slot/slot-spec.ts';
 import { createRandom, type Random } from '../support/simulation/seeded-random.ts';
 import { createWorld, slotName, type World } from '../support/simulation/world.ts';

@@ -16,6 +16,7 @@ import type { EvaluationCase } from '../../schema/slot/evaluation-case.ts';
 import type { AcceptedText } from '../../schema/slot/paused-text.ts';
 import { hasChecks } from '../../schema/slot/scaling.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
+import { Miss } from '../../schema/status/slot-status.ts';
 import type { EvaluationReport } from './evaluation-report.ts';
 
 export interface Checks {
@@ -24,7 +25,6 @@ export interface Checks {
   readonly cases: readonly EvaluationCase[];
 }
 
-const Miss = z.object({ case: z.int(), required: z.boolean(), question: z.string(), expectation: z.string(), answer: z.string() });
 const Report = z.object({
   cases: z.int(),
   passed: z.int(),
@@ -165,5 +165,9 @@ export function recallRollout(stored: unknown, parse: ParseText): RolloutState |
 const reportOf = (baseline: { readonly checks: string; readonly report: z.infer<typeof Report> } | undefined): Accepted['baseline'] =>
   baseline && {
     checks: baseline.checks,
-    report: { ...baseline.report, firstTokenP95: baseline.report.firstTokenP95, tokensPerSecond: baseline.report.tokensPerSecond },
+    report: withTimes(baseline.report),
   };
+
+function withTimes({ firstTokenP95, tokensPerSecond, totalMs, ...report }: z.infer<typeof Report>): EvaluationReport {
+  return { ...report, firstTokenP95, tokensPerSecond, ...(totalMs === undefined ? {} : { totalMs }) };
+}

@@ -1,6 +1,7 @@
 /** The cases that judge a new model: a file below the configuration directory, or a list in the text of its slot. */
 import { createHash } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
+import type { expectationMistake, parseCases } from '../../evaluation/decide/parse-cases.ts';
 import type { Checks } from '../../evaluation/decide/rollout-state.ts';
 import { createTextFileMemory, type TextFile, type TextFileMemoryOptions } from '../../files/read-text-file.ts';
 import { placeProblems } from '../../files/toml/decide/parse-document.ts';
@@ -20,7 +21,10 @@ export interface CheckFilesOptions extends Omit<WatchDirectoryOptions, 'director
   readonly reading?: TextFileMemoryOptions;
 }
 
-type Parser = typeof import('../../evaluation/decide/parse-cases.ts');
+interface Parser {
+  readonly parseCases: typeof parseCases;
+  readonly expectationMistake: typeof expectationMistake;
+}
 type Read = { readonly checks: Checks } | { readonly problem: Pick<SpecProblem, 'path' | 'message'> };
 
 export function createCheckFiles({ configDirectory, directory, reading, ...watching }: CheckFilesOptions) {
@@ -84,19 +88,19 @@ export function createCheckFiles({ configDirectory, directory, reading, ...watch
   };
 }
 
-function readChecks({ parseCases, expectationMistake }: Parser, { rollout }: SlotSpec, file: TextFile | undefined): Read {
+function readChecks(parser: Parser, { rollout }: SlotSpec, file: TextFile | undefined): Read {
   const { check = '', cases } = rollout ?? {};
   if (cases !== undefined) {
-    const index = cases.findIndex((each) => expectationMistake(each) !== undefined);
+    const index = cases.findIndex((each) => parser.expectationMistake(each) !== undefined);
     const found = cases[index];
     return found === undefined
       ? { checks: checksOf(cases) }
-      : { problem: { path: ['rollout', 'cases', index], message: expectationMistake(found) ?? '' } };
+      : { problem: { path: ['rollout', 'cases', index], message: parser.expectationMistake(found) ?? '' } };
   }
   const problem = (message: string): Read => ({ problem: { path: ['rollout', 'check'], message: `"${check}" ${message}` } });
   if (file === undefined) return problem('does not exist below the configuration directory: create it, or correct the path');
   if (file.kind !== 'text') return problem(`cannot be read: ${file.message}`);
-  const parsed = parseCases(file.text);
+  const parsed = parser.parseCases(file.text);
   return parsed.mistake === undefined ? { checks: checksOf(parsed.cases) } : problem(`has a mistake: ${parsed.mistake}`);
 }
 

@@ -69,17 +69,14 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const sleep = planSleep(view, roles, rests.toWake);
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
-  const notes = planCrashNotes(view, unwanted);
   const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
-  // The text before is in force again with the next pass, and its server answers.
   const stuck = ends !== undefined ? undefined : notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
-  const mayWait = verdict?.mayWait === true;
-  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait });
+  const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait: verdict?.mayWait === true });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
     ...stops.actions,
@@ -88,7 +85,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...updates.actions,
     ...probes.actions,
     ...sleep.actions,
-    ...notes,
+    ...planCrashNotes(view, unwanted),
     ...planEvaluation(view, roles, ends),
   ];
   return {

@@ -4,7 +4,7 @@ import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/pr
 import { CallerCounting } from '../words/caller-limits.ts';
 import { ProviderName, SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
-import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
+import { CONDITION_TYPES, FailedRollout, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
 const Count = z.int().min(0);
 const Bytes = z.number().min(0);
@@ -39,14 +39,6 @@ export const Problem = z.object({
   line: Count.nullable(),
   column: Count.nullable(),
 });
-
-const FailedRollout = z
-  .object({
-    outcome: z.enum(['rolled_back', 'held']),
-    because: z.string(),
-    misses: z.array(z.object({ case: Count, required: z.boolean(), question: z.string(), expectation: z.string(), answer: z.string() })),
-  })
-  .describe('Why the model of the last edit gets no requests; null where it does');
 
 export const SlotStatus = z.object({
   state: State,

@@ -1,4 +1,5 @@
 /** The observed status of a slot for users and programs. Derived in each pass; never read back to decide. */
+import { z } from 'zod';
 import type { ModelId, SlotName } from '../words/names.ts';
 import type { Reason } from './reasons.ts';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
@@ -84,20 +85,20 @@ export interface SlotStatus {
   readonly rollout?: FailedRollout;
 }
 
+/** A case that an answer did not meet, by its position from 1. Texts have at most 300 characters. */
+export const Miss = z.object({
+  case: z.int(),
+  required: z.boolean(),
+  question: z.string(),
+  expectation: z.string(),
+  answer: z.string(),
+});
+
 /** `rolled_back`: the text before is in force. `held`: the new model stays loaded without requests. */
-export interface FailedRollout {
-  readonly outcome: 'rolled_back' | 'held';
-  readonly because: string;
-  /** At most ten. */
-  readonly misses: readonly {
-    /** Position of the case, from 1. */
-    readonly case: number;
-    readonly required: boolean;
-    readonly question: string;
-    readonly expectation: string;
-    readonly answer: string;
-  }[];
-}
+export const FailedRollout = z
+  .object({ outcome: z.enum(['rolled_back', 'held']), because: z.string(), misses: z.array(Miss).max(10) })
+  .describe('Why the model of the last edit gets no requests; null where it does');
+export type FailedRollout = Readonly<z.output<typeof FailedRollout>>;
 
 export interface StateMove {
   readonly slot: SlotName;

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Settlement } from '../../../src/evaluation/decide/rollout-state.ts';
+import type { Settlement, Verdict } from '../../../src/evaluation/decide/rollout-state.ts';
 import { createTomlDirectory } from '../../../src/host/slots/toml-directory.ts';
 import type { DesiredSlot, SlotSource } from '../../../src/reconciler/ports.ts';
 import { formatProblem } from '../../../src/schema/slot/spec-problem.ts';
@@ -49,11 +49,8 @@ describe('cases of a slot', () => {
     source.settle?.(PRIMARY, settlement);
     return await read();
   }
-  const fails = (generation: number): Settlement => ({
-    kind: 'verdict',
-    generation,
-    verdict: { outcome: 'rolled_back', revision: 'rev-b', checks: '', because: 'Too bad', misses: [] },
-  });
+  const FAILED: Verdict = { outcome: 'rolled_back', revision: 'rev-b', checks: '', because: 'Too bad', misses: [] };
+  const fails = (generation: number): Settlement => ({ kind: 'verdict', generation, verdict: FAILED });
 
   test('come from a file below the configuration directory, or stand in the slot', async () => {
     await write('checks/a.jsonl', CASE);
@@ -103,7 +100,7 @@ describe('cases of a slot', () => {
     const onTrial = await read();
     expect(onTrial).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf' } }, rollout: { isOnTrial: true } });
     expect(await settle(fails(1))).toBe(onTrial);
-    const verdict = { ...(fails(2) as Extract<Settlement, { kind: 'verdict' }>).verdict, checks: onTrial?.rollout?.checks?.digest ?? '' };
+    const verdict = { ...FAILED, checks: onTrial?.rollout?.checks?.digest ?? '' };
     const back = await settle({ kind: 'verdict', generation: 2, verdict });
     expect(back).toMatchObject({
       generation: 2,

@@ -5,11 +5,12 @@ import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { Checks, Settlement } from '../../../src/evaluation/decide/rollout-state.ts';
-import type { Clock, Evaluation, ImageReference, ReadAhead, RuntimeTraits } from '../../../src/reconciler/ports.ts';
+import type { Clock, ImageReference, ReadAhead, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Disturb } from './faults/disturbance.ts';
 import type { MachineOptions } from './machine/world-machine.ts';
+import type { Evaluation } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { WorldClock } from './world-clock.ts';
 

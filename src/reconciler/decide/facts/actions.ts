@@ -1,9 +1,11 @@
 /** Every action a plan may contain. `ActionArgs` is the one list: the action union and the executors derive from it. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
+import type { EvaluationReport } from '../../../evaluation/decide/evaluation-report.ts';
 import type { Checks, Settlement, Verdict } from '../../../evaluation/decide/rollout-state.ts';
 import type { Rules } from '../../../evaluation/decide/verdict.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { EvaluationCase } from '../../../schema/slot/evaluation-case.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ImageReference, PromptServer, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
@@ -47,6 +49,9 @@ interface Evaluated extends AskedServer {
   /** What its verdict is if it fails. */
   readonly onFailure: Verdict['outcome'];
 }
+
+/** Asks one server of a slot for the answers to cases, whichever of its servers gets requests. */
+export type Evaluation = (server: AskedServer, cases: readonly EvaluationCase[], signal: AbortSignal) => Promise<EvaluationReport>;
 
 type Sleeper = AskedServer & { readonly withinMs: number };
 

@@ -34,7 +34,9 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
 }
 
 /** The cases that the model of the last edit has missed. */
-export const missLines = ({ misses }: Pick<FailedRollout, 'misses'> = { misses: [] }): readonly string[] =>
+export const missLines = (
+  { misses }: { readonly misses: readonly Readonly<FailedRollout['misses'][number]>[] } = { misses: [] },
+): readonly string[] =>
   misses.flatMap(({ case: number, required, question, expectation, answer }) => [
     `  case ${number}${required ? ' (required)' : ''}: ${JSON.stringify(question)}`,
     `    expected: ${expectation}`,

@@ -1,11 +1,11 @@
 /**
  * What a slot does with a new model that is judged by cases before it gets requests:
  *
- *     the accepted model answers the cases first     if both are compared and it has not yet; nothing is started meanwhile
- *     the new workload passes its probe              it is "starting" and answers the cases; the old one serves if it runs
- *     verdict "passed"                               it serves, and its text becomes the accepted one
- *     verdict "held"                                 it stays loaded without requests, as long as the old one serves
- *     it cannot start or be judged                   rolled back, like a model that fails
+ *     both are compared           the accepted model answers the cases first, and nothing is started meanwhile
+ *     the new one passes its probe   it is "starting" and answers the cases; the old one serves if it runs
+ *     verdict "passed"            it serves, and its text becomes the accepted one
+ *     verdict "held"              it stays loaded without requests, as long as the old one serves
+ *     it cannot start or be judged   rolled back, like a model that fails
  *
  * Pure.
  */

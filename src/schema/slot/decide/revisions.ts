@@ -19,7 +19,7 @@ export function outcomeOf({ conditions }: Pick<SlotStatus, 'conditions'>, number
 
 const RANKS: Readonly<Partial<Record<RevisionOutcome, number>>> = { at_rest: 1, served: 2 };
 
-/** A revision that has served once has served, unless it is rolled back; then it may serve once its cases are edited. */
+/** A revision that has served once has served, unless it is rolled back; other cases may let it serve then. */
 export const betterOutcome = (before: RevisionOutcome, after: RevisionOutcome = 'pending'): RevisionOutcome =>
   after === 'rolled_back' || (RANKS[after] ?? 0) > (RANKS[before] ?? 0) ? after : before;
 
