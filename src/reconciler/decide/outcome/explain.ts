@@ -122,7 +122,7 @@ function verbPhrase(action: Action, tense?: Tense): string {
     case 'evaluate':
       return `${tense === undefined ? 'ask' : tense === 'ing' ? 'asking' : 'asked'} "${action.args.workload}" for the answers to ${action.args.checks.cases.length} cases`;
     case 'settle':
-      return settlementText(action.args.settlement);
+      return settlementText(action.args.settlement, tense);
     case 'countRequests':
       return `${inTense('count', tense)} the requests of "${action.args.workload}"`;
     case 'probe':
@@ -136,8 +136,9 @@ function verbPhrase(action: Action, tense?: Tense): string {
   }
 }
 
-function settlementText(settlement: ActionArgs['settle']['settlement']): string {
-  return settlement.kind === 'verdict' ? 'roll the last edit back' : `accept revision "${settlement.revision}"`;
+function settlementText(settlement: ActionArgs['settle']['settlement'], tense: Tense): string {
+  if (settlement.kind === 'verdict') return `${inTense('roll', tense)} the last edit back`;
+  return `${inTense('accept', tense)} revision "${settlement.revision}"`;
 }
 
 function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], tense: Tense): string {
