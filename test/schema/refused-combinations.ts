@@ -92,4 +92,7 @@ export const WITHIN_LIMITS: readonly Readonly<Record<string, unknown>>[] = [
   { resources: { memory: '1Mi' }, storage: { size: '1024Ti' } },
   { resources: { memory: '1024Ki' }, storage: { size: '1.5Gi' } },
   { model: { default: 'a.gguf', args: Array.from({ length: 100 }, () => 'x'.repeat(4096)) }, env: {}, pod: { annotations: { a: '' } } },
+  [{ rollout: { check: 'a.jsonl', cases: [{ request: { messages: [] }, expect: { contains: 'a' } }] } }, 'rollout.cases'],
+  [{ rollout: { pass: 0.5 } }, 'rollout'],
+  [{ rollout: { check: 'a.jsonl', tolerance: 0.1 } }, 'rollout.tolerance'],
 ];

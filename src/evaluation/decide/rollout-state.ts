@@ -12,11 +12,10 @@
 import { z } from 'zod';
 import { isTable } from '../../schema/words/key-case.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import type { EvaluationCase } from '../../schema/slot/evaluation-case.ts';
+import { Miss, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
 import type { AcceptedText } from '../../schema/slot/paused-text.ts';
 import { hasChecks } from '../../schema/slot/scaling.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
-import { Miss } from '../../schema/status/slot-status.ts';
 import type { EvaluationReport } from './evaluation-report.ts';
 
 export interface Checks {

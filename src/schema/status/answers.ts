@@ -1,10 +1,11 @@
 /** Answers of `/api` as schemas, source of the OpenAPI document and handler types. Keys: snake_case; unknown: null. */
 import { z } from 'zod';
+import { FailedRollout } from '../slot/evaluation-case.ts';
 import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/provider-kinds.ts';
 import { CallerCounting } from '../words/caller-limits.ts';
 import { ProviderName, SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
-import { CONDITION_TYPES, FailedRollout, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
+import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
 
 const Count = z.int().min(0);
 const Bytes = z.number().min(0);

@@ -1,5 +1,5 @@
 /** The observed status of a slot for users and programs. Derived in each pass; never read back to decide. */
-import { z } from 'zod';
+import type { FailedRollout } from '../slot/evaluation-case.ts';
 import type { ModelId, SlotName } from '../words/names.ts';
 import type { Reason } from './reasons.ts';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
@@ -84,21 +84,6 @@ export interface SlotStatus {
   /** Set where the model of the last edit has failed the cases of the slot, or did not start. */
   readonly rollout?: FailedRollout;
 }
-
-/** A case that an answer did not meet, by its position from 1. Texts have at most 300 characters. */
-export const Miss = z.object({
-  case: z.int(),
-  required: z.boolean(),
-  question: z.string(),
-  expectation: z.string(),
-  answer: z.string(),
-});
-
-/** `rolled_back`: the text before is in force. `held`: the new model stays loaded without requests. */
-export const FailedRollout = z
-  .object({ outcome: z.enum(['rolled_back', 'held']), because: z.string(), misses: z.array(Miss).max(10) })
-  .describe('Why the model of the last edit gets no requests; null where it does');
-export type FailedRollout = Readonly<z.output<typeof FailedRollout>>;
 
 export interface StateMove {
   readonly slot: SlotName;

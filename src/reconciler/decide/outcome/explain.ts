@@ -1,6 +1,7 @@
 /** A decision as text, for `svcctl plan` and `explain`, the timeline and tests. Times are relative to `now`. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
-import type { ConditionType, FailedRollout } from '../../../schema/status/slot-status.ts';
+import type { ConditionType } from '../../../schema/status/slot-status.ts';
+import type { FailedRollout } from '../../../schema/slot/evaluation-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/reasons.ts';
