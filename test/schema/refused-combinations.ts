@@ -3,6 +3,9 @@ export const REFUSED_COMBINATIONS: readonly (readonly [part: Readonly<Record<str
   [{ storage: { claimName: 'models', hostPath: '/models' } }, 'storage.claimName'],
   [{ resources: { deviceAccess: 'hostDevices', gpuResource: 'nvidia.com/gpu' } }, 'resources.gpuResource'],
   [{ resources: { devices: ['gpu0'], gpus: 1 } }, 'resources.devices'],
+  [{ rollout: { check: 'a.jsonl', cases: [{ request: { messages: [] }, expect: { contains: 'a' } }] } }, 'rollout.cases'],
+  [{ rollout: { pass: 0.5 } }, 'rollout'],
+  [{ rollout: { check: 'a.jsonl', tolerance: 0.1 } }, 'rollout.tolerance'],
   [{ autoscale: { min: 3, max: 2, target: { inFlight: 1 } } }, 'autoscale.min'],
   [{ fallback: { when: ['stalled'] } }, 'fallback'],
   [{ fallback: { split: { a: 60, b: 41 } } }, 'fallback.split'],
@@ -92,7 +95,4 @@ export const WITHIN_LIMITS: readonly Readonly<Record<string, unknown>>[] = [
   { resources: { memory: '1Mi' }, storage: { size: '1024Ti' } },
   { resources: { memory: '1024Ki' }, storage: { size: '1.5Gi' } },
   { model: { default: 'a.gguf', args: Array.from({ length: 100 }, () => 'x'.repeat(4096)) }, env: {}, pod: { annotations: { a: '' } } },
-  [{ rollout: { check: 'a.jsonl', cases: [{ request: { messages: [] }, expect: { contains: 'a' } }] } }, 'rollout.cases'],
-  [{ rollout: { pass: 0.5 } }, 'rollout'],
-  [{ rollout: { check: 'a.jsonl', tolerance: 0.1 } }, 'rollout.tolerance'],
 ];
