@@ -168,7 +168,7 @@ function typeOf(node: Json): string {
   if (node['const'] !== undefined) return code(textOf(node['const']));
   if (node['type'] === 'array') return `list of ${isTable(node['items']) ? plural(typeOf(node['items'])) : 'values'}`;
   if (node['type'] === 'object')
-    return isTable(node['additionalProperties']) ? `table of ${plural(typeOf(node['additionalProperties']))}` : 'table';
+    return isTable(node['additionalProperties']) ? `table of ${plural(typeOf(node['additionalProperties']) || 'value')}` : 'table';
   if (node['type'] !== 'integer')
     return typeof node['pattern'] === 'string' ? shapeOf(node, node['pattern']) : (NAMES[String(node['type'])] ?? '');
   const { minimum, maximum } = node;

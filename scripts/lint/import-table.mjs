@@ -7,7 +7,7 @@ const SHARED = ['schema/', 'platform/'];
 export const MAY_IMPORT = {
   schema: { values: [], packages: ['zod'] },
   platform: { values: ['schema/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
-  reconciler: { values: [...SHARED, 'providers/provider.ts'] },
+  reconciler: { values: [...SHARED, 'providers/provider.ts', 'evaluation/decide/'] },
   gateway: {
     values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts', 'remote/'],
     types: ['reconciler/ports.ts', 'providers/translation.ts'],
@@ -31,7 +31,7 @@ export const MAY_IMPORT = {
   },
   evaluation: { values: [...SHARED, 'providers/decide/'] },
   files: { values: [...SHARED, 'reconciler/ports.ts'] },
-  host: { values: [...SHARED, 'files/', 'reconciler/ports.ts'] },
+  host: { values: [...SHARED, 'files/', 'evaluation/decide/', 'reconciler/ports.ts'] },
   cluster: {
     // A follower builds its board from the statuses of the leader, by the same rules.
     values: [
@@ -58,6 +58,7 @@ export const MAY_IMPORT = {
       ...SHARED,
       'reconciler/',
       'gateway/',
+      'evaluation/',
       'providers/',
       'models/',
       'auth/',

@@ -45,11 +45,11 @@ export const MODEL_VERBS: readonly Verb[] = [
   verb('verify', 'Compare models in the store of this machine with their checksums', {
     arguments: [argument('[names...]', 'Model names (default: all models in the store)', { suggestions: 'models' })],
     options: [shared.STORE],
-    load: async () => (await import('./verbs/verify-models.ts')).runVerify,
+    load: async () => (await import('./checks/verify-models.ts')).runVerify,
   }),
   verb('prune', 'Remove files of downloads that were abandoned more than a day ago', {
     options: [shared.STORE, shared.DRY_RUN],
-    load: async () => (await import('./verbs/verify-models.ts')).runPrune,
+    load: async () => (await import('./checks/verify-models.ts')).runPrune,
   }),
   verb('import', 'Import models of Ollama, LM Studio, llama.cpp or Hugging Face, or GGUF files, into the store', {
     arguments: [argument('[files...]', 'GGUF files (default: models of other tools on this machine)')],
@@ -60,7 +60,7 @@ export const MODEL_VERBS: readonly Verb[] = [
       shared.STORE,
     ],
     examples: ['svcctl model import --dry-run', 'svcctl model import --from ollama', 'svcctl model import ~/models/m-Q4_K_M.gguf'],
-    load: async () => (await import('./verbs/verify-models.ts')).runImport,
+    load: async () => (await import('./checks/verify-models.ts')).runImport,
   }),
   verb('fetch', 'Verify a model in the store of this machine, and download it if it is missing', {
     arguments: [argument('<id>', 'Catalogue id, path of a file in the store, or a name on the Hub such as "hf:owner/repo:Q4_K_M"')],

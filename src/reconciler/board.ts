@@ -58,6 +58,8 @@ export interface BoardSlot extends RoutedSlot {
   readonly generation: number;
   readonly problems: readonly SpecProblem[];
   readonly paused?: DesiredSlot['paused'];
+  /** The newest text, if it was rolled back. */
+  readonly rolledBack?: SlotSpec;
   /** The last lines of the workload that failed last, oldest first. */
   readonly lastLog?: readonly string[];
   /** How memory was shared out, as far as the slot is concerned; undefined where it needs none now. */

@@ -5,16 +5,26 @@ import type { SlotName, WorkloadId } from '../schema/words/names.ts';
 import { isSameValue } from '../schema/words/same-value.ts';
 import { isSound, type ProbeFact } from './decide/facts/workload-history.ts';
 import { PROMPTS, withoutPrompts } from './decide/facts/workload.ts';
-import { changesWorld, keyOfAction, probeKey, sleepKey, type Action, type ActionArgs, type Pull } from './decide/facts/actions.ts';
+import {
+  changesWorld,
+  evaluateKey,
+  keyOfAction,
+  probeKey,
+  sleepKey,
+  type Action,
+  type ActionArgs,
+  type Pull,
+} from './decide/facts/actions.ts';
 import { warmingPauseMs } from './decide/steps/plan-probes.ts';
 import { askServers, askSleep, countRequests, createProbeQueue, type ProbeQueue, type SleepAction } from './ask-servers.ts';
+import { evaluateModel, type EvaluateDeps } from './evaluate-model.ts';
 import type { Deadline } from './observe.ts';
 import { pause } from '../platform/clock.ts';
 import type { Tracker } from './tracker.ts';
 import type { Clock, LogLine, ModelStore, Progress, PromptReport, PromptStore, Runtime, Traffic } from './ports.ts';
 import { messageOf } from '../platform/error-text.ts';
 
-export interface ExecuteDeps {
+export interface ExecuteDeps extends EvaluateDeps {
   readonly runtime: Runtime;
   readonly models: ModelStore;
   readonly traffic: Traffic;
@@ -107,11 +117,17 @@ async function carryOut(deps: OwnDeps, action: Action, aborts: Aborts, signal: A
     case 'sleep':
     case 'wake':
       return await setSleep(deps, action, signal);
+    case 'evaluate':
+      return (await evaluateModel(deps, action.args, signal)) ? DONE : NONE;
+    case 'settle':
+      deps.source?.settle?.(action.slot, action.args.settlement);
+      return DONE;
     case 'countRequests':
       deps.tracker.histories.counted(action.args.workload, await countRequests(deps, action.args, signal), deps.clock.now());
       return DONE;
     case 'stop':
       for (const key of [probeKey, sleepKey]) aborts.get(key(action.args.workload))?.abort();
+      if (deps.tracker.isEvaluated(action.args)) aborts.get(evaluateKey(action.slot))?.abort();
       return await stop(deps, action.args, signal);
     default:
       return action satisfies never;

@@ -16,7 +16,7 @@ import type { Settings } from '../schema/settings/settings.ts';
 import type { RequestHistories, RequestHistory } from '../schema/status/request-history.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type { Board } from './board.ts';
-import { changesWorld, type Action } from './decide/facts/actions.ts';
+import { changesWorld, type Action, type Evaluation } from './decide/facts/actions.ts';
 import { passResult, type EarlierStatus } from './decide/outcome/resume-times.ts';
 import type { NewEntry } from './decide/outcome/published-status.ts';
 import type { Attempt, Observed, Plan } from './decide/facts/facts.ts';
@@ -54,6 +54,8 @@ export interface LoopDeps extends Omit<Senses, 'within' | 'give'> {
   readonly probeIo: ProbeIo;
   /** Default: no prompts are kept. */
   readonly prompts?: PromptStore | undefined;
+  /** Default: no model is asked for answers to cases. */
+  readonly evaluation?: Evaluation | undefined;
   /** Default: no model is read ahead. */
   readonly readAhead?: ReadAhead | undefined;
   readonly sinks: readonly StatusSink[];

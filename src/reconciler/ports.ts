@@ -1,5 +1,6 @@
 /** The reconciler's interfaces to the outside, and the facts it gets. Adapters live in the other folders. */
 import type { Endpoint, ModelFacts, PinReference, ProgramOptions } from '../providers/provider.ts';
+import type { RolloutState, Settlement } from '../evaluation/decide/rollout-state.ts';
 import type { Result } from '../schema/words/failure.ts';
 import type { HostFacts } from '../schema/status/hardware.ts';
 import type { Progress } from './start-ports.ts';
@@ -37,6 +38,8 @@ export interface DesiredSlot {
   readonly problems: readonly SpecProblem[];
   /** Set while rollouts are paused: the newest valid text. `spec` is what was in force before. */
   readonly paused?: { readonly spec: SlotSpec; readonly waits: boolean } | undefined;
+  /** Set where cases judge a new model. Its texts decide which spec is in force. */
+  readonly rollout?: RolloutState | undefined;
 }
 
 export interface DesiredState {
@@ -52,6 +55,8 @@ export interface SlotSource {
   read(signal: AbortSignal): Promise<Result<DesiredState>>;
   /** Wakes on each change until the signal aborts. */
   changes(wake: Wake, signal: AbortSignal): void;
+  /** The next read returns what follows from it. Default: no slot has cases. */
+  settle?(slot: SlotName, settlement: Settlement): void;
 }
 
 // ---- workloads ----
@@ -123,7 +128,6 @@ export interface ContainerFacts {
 export interface ObservedWorkload {
   readonly id: WorkloadId;
   readonly name: string;
-  /** Read from the labels. */
   readonly slot: SlotName;
   readonly revision: Revision;
   readonly generation: number;
@@ -283,12 +287,11 @@ export interface Report {
   readonly statuses: readonly SlotStatus[];
   /** Slots whose text was never valid; they have no status. */
   readonly refused: ReadonlyMap<SlotName, readonly SpecProblem[]>;
-  /** New since the last report. */
+  /** New since the last report; by default, nothing is caused. */
   readonly entries: readonly TimelineEntry[];
+  readonly caused?: readonly Caused[];
   /** Every change of state since the last report, also between `ready`, `serving` and `idle`. Default: none. */
   readonly moves?: readonly StateMove[];
-  /** New since the last report. Default: nothing. */
-  readonly caused?: readonly Caused[];
 }
 
 export interface StatusSink {

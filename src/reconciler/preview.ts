@@ -1,6 +1,8 @@
 /** Shows what an edit would do: observes and plans as a pass does, without recording or carrying out anything. */
 import type { SlotName } from '../schema/words/names.ts';
 import { formatProblem } from '../schema/slot/spec-problem.ts';
+import { judgeText } from '../evaluation/decide/rollout-state.ts';
+import { defined } from '../schema/pod/kube-fields.ts';
 import { chooseText } from '../schema/slot/paused-text.ts';
 import { parseSlot, type SlotDocument } from '../schema/slot/slot-spec.ts';
 import { explain, findFailing, listChanges, type Change, type FailingSlot } from './decide/outcome/explain.ts';
@@ -79,7 +81,9 @@ function applyOverlay(present: DesiredState, overlay: ReadonlyMap<SlotName, Slot
       slots.set(name, { name, uid: before?.uid, generation: before?.generation ?? 1, spec: inForce.spec, problems: [], paused });
       continue;
     }
-    const next = { uid: before?.uid, spec: parsed.spec, generation: (before?.generation ?? 0) + 1 };
+    const texts = { inForce: before && { spec: before.spec, document: {} }, rollout: before?.rollout };
+    const { rollout } = judgeText(texts, { spec: parsed.spec, document: {} }, before?.rollout?.checks);
+    const next = { uid: before?.uid, spec: parsed.spec, generation: (before?.generation ?? 0) + 1, ...defined({ rollout }) };
     const edit = classifyEdit(before, next);
     if (edit !== 'scaled') wakened.push(name);
     // Its failures still count.

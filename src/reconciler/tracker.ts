@@ -4,7 +4,7 @@
  * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
-import { applyKey, keyOfAction, stopKey, type Action, type Origin } from './decide/facts/actions.ts';
+import { applyKey, evaluateKey, keyOfAction, stopKey, type Action, type Origin } from './decide/facts/actions.ts';
 import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
@@ -110,6 +110,11 @@ export function createTracker() {
       const isGone = removedInStart.get(slot)?.has(id) === true && !histories.all.has(id);
       if (!isGone) histories.started(id, slot, origins.get(slot)?.origin, now);
       attempts.started(slot, origins.get(slot)?.revision ?? '', now);
+    },
+    /** Whether the workload answers cases now. */
+    isEvaluated({ slot, workload }: { readonly slot: SlotName; readonly workload: WorkloadId }): boolean {
+      const action = underWay.get(evaluateKey(slot))?.action;
+      return action?.name === 'evaluate' && action.args.workload === workload;
     },
     portTaken: (port: number, now: number) => void ports.set(port, now),
   };

@@ -26,6 +26,7 @@ import { createLeasedAccounts } from '../turbo/workers/leased-limits.ts';
 import { createLender, type Lender } from '../turbo/workers/lent-limits.ts';
 import { createWorkerPool } from '../turbo/workers/worker-pool.ts';
 import { openUsage } from './open-usage.ts';
+import { createEvaluation } from './evaluate-workload.ts';
 import { startTraces } from './start-traces.ts';
 import { PendingRows } from '../usage/pending-rows.ts';
 import type { ServiceOptions, World } from './world.ts';
@@ -96,6 +97,7 @@ export async function createController(options: ServiceOptions, world: World, pr
     providers,
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
+    evaluation: createEvaluation({ ...options, settings: limits, board, traffic, now: clock.now }),
     sinks: [events, files, ...counting, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
     board: {
       ...board,

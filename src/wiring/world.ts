@@ -144,6 +144,7 @@ export async function createDesiredInputs(
         const problems = [...(read.value.problems ?? []), ...[...declared.problems.values()].flat()];
         return ok({ ...read.value, problems, slots: complete(withMistakes(read.value.slots, catalogue.catalogue), declared) });
       },
+      settle: (slot, settlement) => slots.settle?.(slot, settlement),
       changes(wake, signal) {
         slots.changes(wake, signal);
         catalogue.changes(wake, signal);

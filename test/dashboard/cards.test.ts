@@ -48,6 +48,7 @@ function slot(state: Slot['status']['state'], reason: string, spec: Slot['spec']
       replicas: null,
       since: null,
       progress: null,
+      rollout: null,
       problems: [],
     },
   };

@@ -83,6 +83,7 @@ function slot(name: string, provider: string, capabilities: readonly Capability[
       since: null,
       progress: null,
       problems: [],
+      rollout: null,
     },
   };
 }

@@ -218,6 +218,7 @@ describe('a slot', () => {
       replicas: null,
       since: '2026-01-01T00:00:10.000Z',
       progress: null,
+      rollout: null,
       problems: [],
     },
   });

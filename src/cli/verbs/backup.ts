@@ -28,7 +28,7 @@ import { configDirOf, readVersion, stateDirOf, withCheckoutSettings, withService
 import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/output.ts';
 import type { Cli } from '../verb.ts';
-import { presentModels, storeRoot, catalogueOf } from './verify-models.ts';
+import { presentModels, storeRoot, catalogueOf } from '../checks/verify-models.ts';
 
 interface BackupOptions {
   readonly checkout?: boolean;

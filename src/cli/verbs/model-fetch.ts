@@ -20,7 +20,7 @@ import { CliFailure } from '../output/exit-codes.ts';
 import { sizeText } from '../output/output.ts';
 import { shareOf, transferText } from '../output/slot-progress.ts';
 import type { Cli } from '../verb.ts';
-import { catalogueOf, parseModelId, storeRoot } from './verify-models.ts';
+import { catalogueOf, parseModelId, storeRoot } from '../checks/verify-models.ts';
 
 export interface ModelFetchOptions {
   readonly store?: string;

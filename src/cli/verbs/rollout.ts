@@ -1,5 +1,6 @@
 /** The history of a slot, undo, pause and resume, as `kubectl rollout` has them. */
 import { formatToml } from '../../files/toml/decide/toml-text.ts';
+import { missLines } from '../../reconciler/decide/outcome/explain.ts';
 import { pausePatch } from '../../schema/slot/paused-text.ts';
 import { tableAt, valueAt } from '../../schema/pod/kube-fields.ts';
 import type { Answer } from '../connect/api-answers.ts';
@@ -95,7 +96,13 @@ async function setPaused(client: Client, { terminal }: Cli, name: string, paused
 /** The status counts once it describes the newest text. */
 async function waitUntilInForce(cli: Cli, client: Client, { name, deadline }: { readonly name: string; readonly deadline: number }) {
   const { generation } = await client.request('GET', slotPath(name), 'slot');
-  await waitForSlot(cli, client, { name, goal: UP_TO_DATE, deadline, generation });
+  try {
+    await waitForSlot(cli, client, { name, goal: UP_TO_DATE, deadline, generation });
+  } catch (error) {
+    const slot = await client.request('GET', slotPath(name), 'slot').catch(() => undefined);
+    for (const line of missLines(slot?.status.rollout ?? undefined)) cli.terminal.note(withoutControls(line));
+    throw error;
+  }
   cli.terminal.line(`slot/${name} successfully rolled out`);
 }
 

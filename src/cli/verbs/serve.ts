@@ -155,7 +155,7 @@ function stopSignal(): Promise<void> {
       if (!stopping) onSignal();
     };
     process.on('SIGHUP', stopOnce);
-    // A parent that started it with a channel has ended, as `svcctl upgrade` may.
+    // A parent that started it with a channel has ended, as `svcctl upgrade engine` may.
     process.on('disconnect', stopOnce);
   });
 }

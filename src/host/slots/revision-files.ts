@@ -132,13 +132,19 @@ export function createRevisionFiles({ directory, most, log, wallNow, disk = SYST
     if (waiting.size > 0) working ??= drain();
   };
 
-  function accept(slot: SlotName, { generation: number, lastGood, paused }: AcceptedSlot, text = ''): void {
+  function accept(slot: SlotName, { generation: number, lastGood, paused, rollout }: AcceptedSlot, text = ''): void {
     // A paused text is not in force, and what is in force has a revision already.
     if (lastGood === undefined || paused !== undefined || newest.get(slot)?.revision.number === number) return;
     const resourceVersion = versionOf(text);
     const noted = authors.get(slot);
     const author = noted?.resourceVersion === resourceVersion ? noted.author : UNKNOWN_AUTHOR;
-    const revision: Revision = { number, at: wallNow(), ...author, outcome: 'pending', document: lastGood.document };
+    const revision: Revision = {
+      number,
+      at: wallNow(),
+      ...author,
+      outcome: 'pending',
+      document: (rollout?.rolledBack ?? lastGood).document,
+    };
     newest.set(slot, { revision, isRead: newest.has(slot), resourceVersion, status: undefined });
     authors.delete(slot);
     keep(slot, revision);

@@ -3,7 +3,7 @@
  * slot; an invalid one keeps its last good spec. Each read covers the whole directory, so a lost event costs only time;
  * unchanged slots are the same objects as before.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { Clock, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -11,7 +11,16 @@ import { isSameValue } from '../../schema/words/same-value.ts';
 import { chooseText } from '../../schema/slot/paused-text.ts';
 import { parseSlot, type SpecProblem } from '../../schema/slot/slot-spec.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
-import { acceptSlots, parseSlotText, type AcceptedSlots, type AcceptedSlot, type ParsedSlotText } from './decide/parse-slot-text.ts';
+import { recallRollout, storedRollout, type Settlement } from '../../evaluation/decide/rollout-state.ts';
+import { createCheckFiles } from './check-files.ts';
+import {
+  acceptSlots,
+  parseSlotText,
+  settleSlot,
+  type AcceptedSlots,
+  type AcceptedSlot,
+  type ParsedSlotText,
+} from './decide/parse-slot-text.ts';
 import { readSlotFiles, type SlotFiles } from './slot-files.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { createKeyedLock } from '../../platform/semaphore.ts';
@@ -47,6 +56,9 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
   const lock = createKeyedLock();
   const memory = createTextFileMemory(options.reading);
   const parseFiles = createSlotFileParser(directory, options.parsing);
+  const checkFiles = createCheckFiles({ ...options, configDirectory: dirname(directory) });
+  /** Settlements since the last read, by slot. */
+  const settlements: [SlotName, Settlement][] = [];
   let accepted: AcceptedSlots | undefined;
   let slots: DesiredState['slots'] = new Map();
   let loggedProblems: readonly SpecProblem[] = [];
@@ -62,8 +74,9 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
       return fallBackToLastGood(directory, accepted ?? new Map(), error);
     }
     const before = accepted;
-    const { parsed, problems } = await parseFiles(found);
-    const { accepted: after, ...state } = acceptSlots({ accepted: before, slots }, parsed);
+    const { parsed: texts, problems } = await parseFiles(found);
+    const parsed = await checkFiles.complete(texts, found);
+    const { accepted: after, ...state } = acceptSlots({ accepted: settleAll(before, settlements.splice(0)), slots }, parsed);
     await lastGood.write(before, after, parsed);
     accepted = after;
     options.accepted?.(after, (name) => {
@@ -82,8 +95,20 @@ export function createTomlDirectory(options: TomlDirectoryOptions): SlotSource {
     read: async (signal) => await lock(directory, async () => await read(signal)),
     changes(wake, signal) {
       watchDirectory(options, () => wake(), signal);
+      checkFiles.watch(() => wake(), signal);
     },
+    settle: (slot, settlement) => void settlements.push([slot, settlement]),
   };
+}
+
+function settleAll(slots: AcceptedSlots, settlements: readonly (readonly [SlotName, Settlement])[]): AcceptedSlots {
+  if (settlements.length === 0) return slots;
+  const settled = new Map(slots);
+  for (const [name, settlement] of settlements) {
+    const slot = settled.get(name);
+    if (slot !== undefined) settled.set(name, settleSlot(slot, settlement));
+  }
+  return settled;
 }
 
 /**
@@ -106,7 +131,12 @@ function fallBackToLastGood(directory: string, accepted: AcceptedSlots, error: u
 }
 
 /** Stored instead of the resolved spec, because later versions may have other defaults. */
-const StoredSlot = z.object({ generation: z.int().min(1), document: z.unknown(), paused: z.unknown().optional() });
+const StoredSlot = z.object({
+  generation: z.int().min(1),
+  document: z.unknown(),
+  paused: z.unknown().optional(),
+  rollout: z.unknown().optional(),
+});
 
 /** Concurrent writes. The journal of the disk takes several syncs together. */
 const AT_ONCE = 32;
@@ -120,14 +150,11 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
   const writes = createWriteLog(log);
   const filesOf = (name: SlotName) => [join(directory, `${name}.json`), join(directory, `${name}.json~`)] as const;
 
-  const write = async (name: SlotName, { generation, lastGood, paused }: AcceptedSlot): Promise<void> => {
+  const write = async (name: SlotName, { generation, lastGood, paused, rollout }: AcceptedSlot): Promise<void> => {
     const replace = async (file: string): Promise<void> => {
-      if (lastGood === undefined) await disk.rm(file, { force: true });
-      else
-        await writeJsonAtomically(file, { generation, document: lastGood.document, paused: paused?.document }, 0o600, {
-          sync: 'file',
-          disk,
-        });
+      if (lastGood === undefined) return await disk.rm(file, { force: true });
+      const stored = { generation, document: lastGood.document, paused: paused?.document, rollout: rollout && storedRollout(rollout) };
+      await writeJsonAtomically(file, stored, 0o600, { sync: 'file', disk });
     };
     try {
       await Promise.all(filesOf(name).map(replace));
@@ -177,17 +204,20 @@ function createLastGoodSlots({ lastGoodDirectory: directory, records, disk = SYS
 
 function isSameSlot(left: AcceptedSlot | undefined, right: AcceptedSlot): boolean {
   if (left?.generation !== right.generation || !isSameValue(left.lastGood?.document, right.lastGood?.document)) return false;
-  return isSameValue(left.paused?.document, right.paused?.document);
+  if (!isSameValue(left.paused?.document, right.paused?.document)) return false;
+  return isSameValue(left.rollout && storedRollout(left.rollout), right.rollout && storedRollout(right.rollout));
 }
 
 async function readSlot(path: string, name: SlotName, log: SourceLog, disk: Disk): Promise<AcceptedSlot | undefined> {
   try {
     const stored = StoredSlot.parse(JSON.parse(await readRegularFile(path, { mostBytes: LARGE_TEXT_BYTES, disk })));
-    const [lastGood, newest] = [stored.document, stored.paused].map((document) => {
+    const parse = (document: unknown) => {
       const parsed = parseSlot(name, document);
       return parsed.ok && isTable(document) ? { spec: parsed.spec, document } : undefined;
-    });
-    return { generation: stored.generation, lastGood, paused: lastGood && newest && chooseText(lastGood, newest).paused };
+    };
+    const [lastGood, newest] = [stored.document, stored.paused].map(parse);
+    const paused = lastGood && newest && chooseText(lastGood, newest).paused;
+    return { generation: stored.generation, lastGood, paused, rollout: lastGood && recallRollout(stored.rollout, parse) };
   } catch (error) {
     // Without what is stored, the generation would begin again.
     if (!['', 'ENOENT'].includes(codeOf(error))) throw error;

@@ -67,6 +67,9 @@ function inspectAction(action: Action, facts: Case): readonly string[] {
     case 'sleep':
     case 'wake':
       return inspectSleep(action, facts);
+    case 'evaluate':
+      return inspectEvaluation(action, facts);
+    case 'settle':
     case 'countRequests':
     case 'probe':
     case 'noteCrash':
@@ -148,6 +151,22 @@ function inspectSleep({ name, args, slot }: Extract<Action, { name: 'sleep' | 'w
   return Object.entries(wrong).flatMap(([what, is]) => (is ? [`The action "${name}" on "${id}" of slot "${slot}", ${what}`] : []));
 }
 
+/** Only a server of the slot that answers, and that is not leaving, is judged, and only where cases say so. */
+function inspectEvaluation(
+  { args, slot }: Extract<Action, { name: 'evaluate' }>,
+  { desired, observed, byId, plan }: Case,
+): readonly string[] {
+  const { workload: id } = args;
+  const fact = byId.get(id);
+  const wrong: Readonly<Record<string, boolean>> = {
+    'which does not run for it': fact?.phase !== 'running' || fact.slot !== slot || observed.running.has(`stop:${id}`),
+    'whose model is not on trial': desired.slots.get(slot)?.rollout?.isOnTrial !== true,
+    'which has not passed a probe': observed.histories.get(id)?.probe?.passed !== true,
+    'which is leaving': plan.decisions.get(slot)?.draining.includes(id) === true,
+  };
+  return Object.entries(wrong).flatMap(([what, is]) => (is ? [`Evaluates "${id}" of slot "${slot}", ${what}`] : []));
+}
+
 /** So many probes in a row without any answer, and a server will not finish a request either. */
 const SILENT_AFTER = 3;
 /** As long as this, a count of requests says what is in flight now. */
@@ -203,7 +222,14 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
   });
 }
 
-function inspectDecision(decision: Decision, { observed, byId }: Case): readonly string[] {
+/** Its last verdict was that its model gets no requests. */
+function isRejected({ revision }: ObservedWorkload, slot: DesiredSlot | undefined): boolean {
+  const { accepted, verdict, rolledBack } = slot?.rollout ?? {};
+  const failed = [rolledBack?.verdict, verdict].filter((each) => each !== undefined && each.outcome !== 'passed');
+  return accepted !== undefined && accepted.revision !== revision && failed.some((each) => each?.revision === revision);
+}
+
+function inspectDecision(decision: Decision, { desired, observed, byId }: Case): readonly string[] {
   const { name, state, targets, admission, draining } = decision;
   const found: string[] = [];
   const from = observed.published.get(name)?.decision.state;
@@ -222,6 +248,8 @@ function inspectDecision(decision: Decision, { observed, byId }: Case): readonly
       found.push(`Sends requests of slot "${name}" to "${workload}", which has not passed a probe`);
     if (observed.histories.get(workload)?.probe?.status === 'asleep')
       found.push(`Sends requests of slot "${name}" to "${workload}", which sleeps`);
+    if (fact !== undefined && isRejected(fact, desired.slots.get(name)))
+      found.push(`Sends requests of slot "${name}" to "${workload}", which has failed its cases`);
     if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is draining`);
   }
   return found;

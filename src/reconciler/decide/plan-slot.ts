@@ -19,8 +19,10 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
+import { whyTrialEnds } from './rules/evaluation.ts';
 import { abandonedAt, loadsFor, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
+import { planEvaluation } from './steps/plan-evaluation.ts';
 import { planProbes } from './steps/plan-probes.ts';
 import { findNextStart } from './steps/plan-read-ahead.ts';
 import { NO_PULLS, planPulls, planStart } from './steps/plan-start.ts';
@@ -69,12 +71,13 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const notes = planCrashNotes(view, unwanted);
   const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
+  const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
   const busy = applying || updates.actions.length > 0 || roles.starting !== undefined || roles.draining.length > 0 || view.stopping;
   const targets = targetsOf(roles.serving);
-  const stuck = notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
+  const stuck = ends !== undefined ? undefined : notWanted === undefined && memoryGate?.kind === 'memory' ? memoryGate : gate;
   const nextStart = findNextStart(view, { roles, notWanted, memoryGate, startable, mayWait: verdict?.mayWait === true });
   const wakes = [...stops.wakes, ...updates.wakes, ...probes.wakes, ...sleep.wakes, ...wakesOf(view, wanted, gates, roles)];
   const actions = [
@@ -85,6 +88,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...probes.actions,
     ...sleep.actions,
     ...notes,
+    ...planEvaluation(view, roles, ends),
   ].map((action) => attribute(action, causes, unwanted));
   return {
     decision: {

@@ -97,3 +97,18 @@ function problemsWith({ request, expect }: { readonly request: Readonly<Record<s
     ...(Object.keys(expect).length === 0 ? [{ path: ['expect'], message: `Add an expectation: one of ${quoted(expects)}` }] : []),
   ];
 }
+
+/** A case that an answer did not meet, by its position from 1. Texts have at most 300 characters. */
+export const Miss = z.object({
+  case: z.int(),
+  required: z.boolean(),
+  question: z.string(),
+  expectation: z.string(),
+  answer: z.string(),
+});
+
+/** `rolled_back`: the text before is in force. `held`: the new model stays loaded without requests. */
+export const FailedRollout = z
+  .object({ outcome: z.enum(['rolled_back', 'held']), because: z.string(), misses: z.array(Miss).max(10) })
+  .describe('Why the model of the last edit gets no requests; null where it does');
+export type FailedRollout = Readonly<z.output<typeof FailedRollout>>;

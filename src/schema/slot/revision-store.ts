@@ -3,7 +3,8 @@ import type { SlotName } from '../words/names.ts';
 
 /**
  * `pending`: the present one, which is not in force yet. `at_rest`: in force without a server, since the slot is off or
- * loads on demand. `never_ready`: replaced before it was in force. `rolled_back`: an undo replaced it.
+ * loads on demand. `never_ready`: replaced before it was in force. `rolled_back`: an undo replaced it, or its model
+ * failed the cases of the slot.
  */
 export const REVISION_OUTCOMES = ['pending', 'served', 'at_rest', 'never_ready', 'rolled_back'] as const;
 export type RevisionOutcome = (typeof REVISION_OUTCOMES)[number];

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseDurationMs } from '../words/quantities.ts';
 import { durationWithin } from '../words/quantity-schemas.ts';
 import { optional } from '../pod/kube-fields.ts';
+import { evaluationCaseSchema } from './evaluation-case.ts';
 import { rulesAt } from './slot-rules.ts';
 
 export const Autoscale = z
@@ -45,14 +46,51 @@ export const PriceTable = z.strictObject({
 
 export type Price = Readonly<z.output<typeof PriceTable>>;
 
-export const Rollout = z.strictObject({
-  paused: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether edits of the slot wait: what is in force stays so and is repaired, until this is false again. Set by "svcctl rollout pause" and "resume"',
+/** Names below the directory, so that no other file can be read. */
+const CHECK_PATH = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[^/\0][^\0]*$/;
+/** Whether a path leads below the configuration directory. */
+export const isConfigPath = (path: string): boolean => CHECK_PATH.test(path);
+
+/** More of them belong into a file. */
+const MOST_CASES = 50;
+
+export const Rollout = z
+  .strictObject({
+    paused: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether edits of the slot wait: what is in force stays so and is repaired, until this is false again. Set by "svcctl rollout pause" and "resume"',
+      ),
+    check: optional(
+      'File of cases, relative to the configuration directory, that a new model must answer before it gets requests. Not in a cluster',
+      z.string().max(300).regex(CHECK_PATH, 'Write a path below the configuration directory, such as "checks/golden.jsonl"'),
     ),
-});
+    cases: optional('The same cases, as a list in place. Not in a cluster', z.array(evaluationCaseSchema).min(1).max(MOST_CASES)),
+    pass: optional('Least share of the cases that must pass. Default: 1', z.number().min(0).max(1)),
+    compare: optional('Whether the old model answers the cases too, and the new one must not be worse. Default: false', z.boolean()),
+    tolerance: optional(
+      'By how much the share of the new model may be lower than that of the old one. Default: 0',
+      z.number().min(0).max(1),
+    ),
+    limits: optional(
+      'How fast the new model must answer the cases',
+      z.strictObject({
+        firstTokenP95: optional('Longest time to the first token, of 95 % of the answers', durationWithin('1ms', '10m')),
+        tokensPerSecond: optional('Least number of tokens in a second', z.number().min(0).max(1_000_000)),
+      }),
+    ),
+    onFailure: optional(
+      'What happens to a model that fails. "revert": the text that was accepted last is in force again; "hold": the new model stays loaded without requests while the old one serves, and as "revert" where none does. Default: "revert"',
+      z.enum(['revert', 'hold']),
+    ),
+  })
+  .superRefine(rulesAt('rollout'));
+
+export type RolloutSpec = Readonly<z.output<typeof Rollout>>;
+
+/** Whether cases judge a new model of the slot. */
+export const hasChecks = (rollout: RolloutSpec | undefined): boolean => rollout?.check !== undefined || rollout?.cases !== undefined;
 
 export function resolveAutoscale({ min, max, target, window }: z.output<typeof Autoscale>) {
   return { min, max, inFlight: target.inFlight, windowMs: parseDurationMs(window) };

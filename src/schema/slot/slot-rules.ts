@@ -54,6 +54,26 @@ export const SLOT_RULES: readonly SlotRule[] = [
     cel: 'self.split.map(each, self.split[each]).sum() <= 100',
   },
   {
+    at: ['rollout'],
+    key: 'cases',
+    message: 'A file in "{check}" and a list in "{cases}" are two sets of cases: remove one of them',
+    holds: (rollout) => !has(rollout, 'check') || !has(rollout, 'cases'),
+    cel: '!has(self.check) || !has(self.cases)',
+  },
+  {
+    at: ['rollout'],
+    message: 'Without cases there is nothing to judge: set "{check}" or "{cases}"',
+    holds: (rollout) => has(rollout, 'check', 'cases') || !has(rollout, 'pass', 'compare', 'tolerance', 'limits', 'onFailure'),
+    cel: '!(has(self.pass) || has(self.compare) || has(self.tolerance) || has(self.limits) || has(self.onFailure)) || has(self.check) || has(self.cases)',
+  },
+  {
+    at: ['rollout'],
+    key: 'tolerance',
+    message: '"{tolerance}" is for a comparison: set "{compare}" to true',
+    holds: (rollout) => !has(rollout, 'tolerance') || rollout['compare'] === true,
+    cel: '!has(self.tolerance) || (has(self.compare) && self.compare)',
+  },
+  {
     at: ['model'],
     key: 'args',
     message: `All arguments together have at most ${MOST_ARGUMENT_BYTES} bytes: shorten them`,

@@ -1,5 +1,6 @@
 /** Answers of `/api` as schemas, source of the OpenAPI document and handler types. Keys: snake_case; unknown: null. */
 import { z } from 'zod';
+import { FailedRollout } from '../slot/evaluation-case.ts';
 import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/provider-kinds.ts';
 import { CallerCounting } from '../words/caller-limits.ts';
 import { ProviderName, SlotName } from '../words/names.ts';
@@ -55,6 +56,7 @@ export const SlotStatus = z.object({
   replicas: z.object({ present: Count, ready: Count }).nullable(),
   since: Time.nullable(),
   progress: Progress.nullable(),
+  rollout: FailedRollout.nullable(),
   problems: z.array(Problem),
 });
 

@@ -168,7 +168,7 @@ const RevisionEntry = z.object({
   outcome: z
     .enum(REVISION_OUTCOMES)
     .describe(
-      '"pending": not in force yet; "served": it answered; "at_rest": in force without a server; "never_ready": replaced before; "rolled_back": an undo replaced it',
+      '"pending": not in force yet; "served": it answered; "at_rest": in force without a server; "never_ready": replaced before; "rolled_back": an undo replaced it, or its model failed the cases of the slot',
     ),
   present: z.boolean().describe('It is the newest one'),
   message: z.string().nullable().describe('What it changed; null if the revision before it is not kept'),

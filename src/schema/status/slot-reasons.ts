@@ -33,6 +33,10 @@ export const PROGRESS_REASONS = {
     'Rollouts of the slot are paused, and an edit of it waits; what was in force before stays so, and is repaired',
     'Run `svcctl rollout resume slot/<slot>`, or remove `paused` from `[rollout]`',
   ),
+  Evaluating: reason(
+    'A model answers the cases of `rollout.check` or `rollout.cases` before it gets requests, or to be compared with',
+    'Wait; `svcctl explain <slot>` says what was found',
+  ),
   NotStalled: reason('Nothing keeps the controller from continuing on its own', 'Nothing'),
   Parsed: reason('The text of the slot is valid', 'Nothing'),
   AliasConflict: reason(
@@ -197,6 +201,14 @@ export const PROBLEM_REASONS = {
   ModelAnswersNonsense: stalling(
     'The server runs, and what its model computes makes no sense: its file may be damaged, or the backend may compute it wrongly; it gets no requests, and is not started a third time',
     'Run `svcctl model verify` to see whether its file is correct; get the model again, or choose another one or another `backend`; then restart the slot',
+  ),
+  RolledBack: stalling(
+    'The last edit brought a model that failed the cases of the slot or did not start, so the text before it is in force again',
+    'Read the misses in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
+  ),
+  EvaluationFailed: stalling(
+    'The new model failed the cases of the slot; it stays loaded without requests, as `on_failure` is `hold`, and the old one serves',
+    'Read the misses in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
   ),
   CrashLoop: stalling(
     'The slot has failed too often in a short time and is not started again',

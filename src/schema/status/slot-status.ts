@@ -1,4 +1,5 @@
 /** The observed status of a slot for users and programs. Derived in each pass; never read back to decide. */
+import type { FailedRollout } from '../slot/evaluation-case.ts';
 import type { ModelId, SlotName } from '../words/names.ts';
 import type { Reason } from './reasons.ts';
 import type { Backend, ProviderKind } from '../slot/provider-kinds.ts';
@@ -80,6 +81,8 @@ export interface SlotStatus {
   readonly since: number;
   /** Progress of a running pull. */
   readonly progress?: { readonly what: string; readonly doneBytes: number; readonly totalBytes?: number; readonly bytesPerSecond?: number };
+  /** Set where the model of the last edit has failed the cases of the slot, or did not start. */
+  readonly rollout?: FailedRollout;
 }
 
 export interface StateMove {

@@ -26,7 +26,7 @@ const OWN_KEYS_IN_PRESET: ReadonlySet<unknown> = new Set(['set', 'force']);
 type Path = readonly (string | number)[];
 
 /** Where a slot has evaluation cases. */
-export const CASE_PATH: Path = ['rollout', 'check', 0];
+export const CASE_PATH: Path = ['rollout', 'cases', 0];
 /** In a case. */
 const OWN_KEYS_IN_CASE: ReadonlySet<string> = new Set(['request', 'expect.schema', 'expect.tool.arguments']);
 
@@ -35,7 +35,7 @@ const hasOwnKeys = (path: Path): boolean =>
   (path.length === 1 && OWN_KEYS.has(path[0])) ||
   (path[0] === 'pod' && path.length > 1 && OWN_KEYS_IN_POD.has(path.at(-1))) ||
   (path.length === 4 && path[0] === 'model' && path[1] === 'presets' && OWN_KEYS_IN_PRESET.has(path[3])) ||
-  (path[0] === 'rollout' && path[1] === 'check' && OWN_KEYS_IN_CASE.has(path.slice(3).join('.')));
+  (path[0] === 'rollout' && path[1] === 'cases' && OWN_KEYS_IN_CASE.has(path.slice(3).join('.')));
 
 /** How keys are written in the document that a message is about. */
 export type KeyStyle = 'snake_case' | 'camelCase';

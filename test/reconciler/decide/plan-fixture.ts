@@ -48,6 +48,7 @@ export interface Scene {
   readonly traits?: Partial<RuntimeTraits>;
   readonly problems?: DesiredSlot['problems'];
   readonly leads?: boolean;
+  readonly rollout?: DesiredSlot['rollout'];
   /** Where the controller has its models. */
   readonly store?: string;
   readonly without?: 'slot' | 'provider' | 'imageName';
@@ -82,7 +83,7 @@ export interface SceneWorkload {
 }
 
 const TRAITS: RuntimeTraits = { kind: 'in-memory', images: true, network: 'published', modelsTarget: '/models' };
-const OTHER_REVISION = Revision.parse('0123456789ab');
+export const OTHER_REVISION = Revision.parse('0123456789ab');
 export function factsOf(scene: Scene): {
   readonly desired: Desired;
   readonly observed: Observed;
@@ -94,7 +95,7 @@ export function factsOf(scene: Scene): {
   const providers = scene.without === 'provider' ? {} : { gguf: provider, remote };
   const parsed = parseSlot(PRIMARY, { model: { default: 'a.gguf' }, ...scene.slot });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
-  const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [] };
+  const written: DesiredSlot = { name: PRIMARY, spec: parsed.spec, generation: 3, problems: scene.problems ?? [], rollout: scene.rollout };
   const slot = withBackends(new Map([[PRIMARY, written]]), { providers }, scene.hardware).get(PRIMARY) ?? written;
   const modelsRoot = scene.store ?? '/store';
   const facts: ModelFacts = {

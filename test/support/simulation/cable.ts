@@ -83,6 +83,7 @@ export function createCable(clock: Clock, journal: Journal): Cable {
     clock: { now: () => clock.now(), wallNow: () => clock.wallNow(), at: (at, callback) => clock.at(at, () => void (cut || callback())) },
     source: (source) => ({
       read: async (signal) => await record({ name: 'read', key: 'read', signal }, async () => await source.read(signal)),
+      settle: (slot, settlement) => (cut ? undefined : source.settle?.(slot, settlement)),
       changes: changes('source', (wake, signal) => source.changes(wake, signal)),
     }),
     models: (models) => ({

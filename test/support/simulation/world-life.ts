@@ -98,7 +98,7 @@ export function beginLife({
   const cable = createCable(clock, journal);
   const ports = hostWorld && openHost(hostWorld, { clock: cable.clock, isCut: cable.isCut });
   const disturb = options.disturb ?? (() => undefined);
-  const { pauseMs } = options;
+  const { pauseMs, rollouts } = options;
   const board = createBoard();
   const traffic = createWorldTraffic({
     clock,
@@ -142,6 +142,7 @@ export function beginLife({
     images: (_kind, backend) => (backend === 'rocm' || backend === 'cuda' ? GPU_IMAGE : IMAGE),
     probeIo: witnessProbes(probes, witness),
     readAhead: options.readAhead,
+    evaluation: rollouts && (async (...asked) => await cable.through(rollouts.evaluation(...asked))),
     sinks: [
       {
         write(report) {

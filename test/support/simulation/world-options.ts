@@ -4,11 +4,13 @@ import type { RecordedFailures } from '../../../src/schema/status/slot-status.ts
 import type { Endpoint, Provider } from '../../../src/providers/provider.ts';
 import type { LoopDeps } from '../../../src/reconciler/loop.ts';
 import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
+import type { Checks, Settlement } from '../../../src/evaluation/decide/rollout-state.ts';
 import type { Clock, ImageReference, ReadAhead, RuntimeTraits } from '../../../src/reconciler/ports.ts';
 import type { HostFacts } from '../../../src/schema/status/hardware.ts';
 import type { InMemoryClusterBehaviour } from '../in-memory/in-memory-cluster.ts';
 import type { Disturb } from './faults/disturbance.ts';
 import type { MachineOptions } from './machine/world-machine.ts';
+import type { Evaluation } from '../../../src/reconciler/decide/facts/actions.ts';
 import type { Failure } from '../../../src/schema/words/failure.ts';
 import type { WorldClock } from './world-clock.ts';
 
@@ -41,6 +43,12 @@ export interface WorldOptions {
   readonly provider?: Partial<Provider>;
   /** Whether a server sleeps, and takes no requests. Default: none does. */
   readonly isAsleep?: (id: WorkloadId, bornAt: number) => boolean;
+  /** Cases that judge new models, and what a model answers. Default: no slot has cases. */
+  readonly rollouts?: {
+    readonly checks: () => Checks;
+    readonly evaluation: Evaluation;
+    readonly settled: (settlement: Settlement) => void;
+  };
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;
   /** What was learned of requests before the world began. Default: nothing. */

@@ -3,6 +3,8 @@ import type { BoardSlot } from '../../../src/reconciler/board.ts';
 import type { DesiredSlot, SlotSource, Wake } from '../../../src/reconciler/ports.ts';
 import { createInMemoryCluster, type InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import { createInMemoryRuntime, type InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
+import { judgeText, settleRollout } from '../../../src/evaluation/decide/rollout-state.ts';
+import { defined } from '../../../src/schema/pod/kube-fields.ts';
 import { ok } from '../../../src/schema/words/failure.ts';
 import type { RequestHistory } from '../../../src/schema/status/request-history.ts';
 import type { SlotStatus } from '../../../src/schema/status/slot-status.ts';
@@ -81,6 +83,14 @@ export function createWorld(options: WorldOptions = {}): World {
   const source: SlotSource = {
     read: async () => ok({ slots: new Map(desired), refused: new Map() }),
     changes: (wake, signal) => listen(wakes, wake, signal),
+    // As on a disk, what is settled outlives the controller.
+    settle(name, settlement) {
+      const slot = desired.get(name);
+      if (slot === undefined || settlement.generation !== slot.generation) return;
+      const { inForce, rollout } = settleRollout({ inForce: { spec: slot.spec, document: {} }, rollout: slot.rollout }, settlement);
+      desired.set(name, { ...slot, spec: inForce.spec, rollout });
+      options.rollouts?.settled(settlement);
+    },
   };
   const models = createWorldModels({
     clock,
@@ -140,7 +150,9 @@ export function createWorld(options: WorldOptions = {}): World {
     if (before === undefined) declared += 1;
     // As in a cluster; a file on a host has no identity beside its name.
     const uid = options.replicas === undefined ? undefined : (before?.uid ?? `uid-${declared}`);
-    desired.set(name, { name, uid, generation: (before?.generation ?? 0) + 1, ...part });
+    const texts = { inForce: before && { spec: before.spec, document: {} }, rollout: before?.rollout };
+    const { inForce, rollout } = judgeText(texts, { spec: part.spec, document: {} }, options.rollouts?.checks());
+    desired.set(name, { name, uid, generation: (before?.generation ?? 0) + 1, ...part, spec: inForce.spec, ...defined({ rollout }) });
     wakeAll();
   };
   const world: World = {

@@ -17,7 +17,7 @@ import type { FitListing } from '../../ports.ts';
 type Body<Schema extends z.ZodType> = Immutable<z.output<Schema>>;
 
 type StatusFacts = Pick<SlotStatus, 'state' | 'conditions' | 'observedGeneration' | 'restarts' | 'since'> &
-  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress'>> & {
+  Partial<Pick<SlotStatus, 'provider' | 'backend' | 'endpoint' | 'memoryBytes' | 'replicas' | 'progress' | 'rollout'>> & {
     readonly model: string | undefined;
     readonly wantedModel?: string;
     readonly capabilities: readonly Capability[];
@@ -49,7 +49,9 @@ function isUnread(name: SlotName, stored: StoredSlot | undefined, board: BoardVi
   const parsed = parseSlot(name, stored.document);
   // An invalid document leaves the last valid one in force, and its problems show that it was read.
   if (!parsed.ok) return problems === undefined || problems.length === 0;
-  return entry === undefined || entry.problems.length > 0 || !isSameValue(entry.paused?.spec ?? entry.spec, parsed.spec);
+  return (
+    entry === undefined || entry.problems.length > 0 || !isSameValue(entry.paused?.spec ?? entry.rolledBack ?? entry.spec, parsed.spec)
+  );
 }
 
 function statusOf(entry: BoardSlot) {

@@ -6,7 +6,8 @@ import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { chooseText } from '../../../schema/slot/paused-text.ts';
-import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
+import { hasChecks } from '../../../schema/slot/scaling.ts';
+import { parseSlot, type ParsedSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 export interface ParsedResource {
   readonly name: SlotName;
@@ -71,10 +72,17 @@ function readText(name: SlotName, { metadata, spec: document }: KubeObject, know
     if (known.generation === generation) return known;
     return { generation, document, problems: known.problems, newest: known.newest && { ...known.newest, generation } };
   }
-  const parsed = parseSlot(name, document, 'camelCase');
+  const parsed = refuseCases(parseSlot(name, document, 'camelCase'));
   return parsed.ok && isTable(document)
     ? { generation, document, problems: NO_PROBLEMS, newest: { generation, document, spec: parsed.spec } }
     : { generation, document, problems: parsed.ok ? NO_PROBLEMS : limitProblems(parsed.problems), newest: undefined };
+}
+
+/** Pods of a cluster answer no cases yet. A key that has no effect would be taken for a guard. */
+function refuseCases(parsed: ParsedSlot): ParsedSlot {
+  if (!parsed.ok || !hasChecks(parsed.spec.rollout)) return parsed;
+  const key = parsed.spec.rollout?.check === undefined ? 'cases' : 'check';
+  return { ok: false, problems: [{ path: ['rollout', key], message: 'New models are not judged by cases in a cluster: remove this key' }] };
 }
 
 const NO_PROBLEMS: readonly SpecProblem[] = [];

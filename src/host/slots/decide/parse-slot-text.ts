@@ -1,15 +1,17 @@
 /** Parses the TOML text of a slot into a spec, or problems with file, line and column. Never throws. Pure. */
+import { judgeText, settleRollout, type Checks, type RolloutState, type Settlement } from '../../../evaluation/decide/rollout-state.ts';
 import { parseDocument, placeProblems } from '../../../files/toml/decide/parse-document.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { parseSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 import type { DesiredSlot, DesiredState } from '../../../reconciler/ports.ts';
+import { defined } from '../../../schema/pod/kube-fields.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { chooseText, type AcceptedText, type PausedText } from '../../../schema/slot/paused-text.ts';
 
 type Table = Readonly<Record<string, unknown>>;
 
 export type ParsedSlotText =
-  | { readonly ok: true; readonly spec: SlotSpec; readonly document: Table }
+  | { readonly ok: true; readonly spec: SlotSpec; readonly document: Table; /** Cases that judge a new model. */ readonly checks?: Checks }
   | {
       readonly ok: false;
       readonly problems: readonly SpecProblem[];
@@ -34,6 +36,8 @@ export interface AcceptedSlot {
   readonly lastGood: AcceptedText | undefined;
   /** The newest text while rollouts are paused, which is not in force. */
   readonly paused?: PausedText | undefined;
+  /** Set where cases judge a new model. */
+  readonly rollout?: RolloutState | undefined;
 }
 
 export type AcceptedSlots = ReadonlyMap<SlotName, AcceptedSlot>;
@@ -60,8 +64,8 @@ export function acceptSlots(last: Omit<Acceptance, 'refused'>, parsed: ReadonlyM
     if (slot !== undefined) accepted.set(name, slot);
     if (slot?.lastGood === undefined) refused.set(name, problems);
     else {
-      const { generation, lastGood, paused } = slot;
-      const found = { name, spec: lastGood.spec, generation, problems, ...(paused === undefined ? {} : { paused }) };
+      const { generation, lastGood, paused, rollout } = slot;
+      const found = { name, spec: lastGood.spec, generation, problems, ...defined({ paused, rollout }) };
       slots.set(name, sameOrNew(last.slots.get(name), found));
     }
   }
@@ -73,7 +77,8 @@ function sameOrNew(before: DesiredSlot | undefined, slot: DesiredSlot): DesiredS
     before?.spec === slot.spec &&
     before.generation === slot.generation &&
     before.problems === slot.problems &&
-    before.paused === slot.paused;
+    before.paused === slot.paused &&
+    before.rollout === slot.rollout;
   return isSame ? before : slot;
 }
 
@@ -81,11 +86,23 @@ const NO_PROBLEMS: readonly SpecProblem[] = [];
 
 function acceptOne(before: AcceptedSlot | undefined, text: ParsedSlotText): AcceptedSlot | undefined {
   if (!text.ok) return before;
-  const { spec, document } = text;
-  const newest = before?.paused ?? before?.lastGood;
-  if (before !== undefined && newest?.spec === spec) return before;
-  const generation = before?.generation ?? 0;
+  const { spec, document, checks } = text;
+  const newest = before?.paused ?? before?.rollout?.rolledBack ?? before?.lastGood;
+  const hasSameChecks = before?.rollout === undefined || before.rollout.checks?.digest === checks?.digest;
+  if (before !== undefined && newest?.spec === spec && hasSameChecks) return before;
   const isSame = newest !== undefined && isSameValue(newest.spec, spec);
-  const { inForce, paused } = chooseText(before?.lastGood, { spec, document });
-  return { generation: isSame ? generation : generation + 1, lastGood: inForce, ...(paused === undefined ? {} : { paused }) };
+  const generation = (before?.generation ?? 0) + (isSame ? 0 : 1);
+  const chosen = chooseText(before?.lastGood, { spec, document });
+  if (chosen.paused !== undefined)
+    return { generation, lastGood: chosen.inForce, ...defined({ ...chosen, inForce: undefined, rollout: before?.rollout }) };
+  const { inForce, rollout } = judgeText({ inForce: before?.lastGood, rollout: before?.rollout }, chosen.inForce, checks);
+  return { generation, lastGood: inForce, ...defined({ rollout }) };
+}
+
+/** Returns `slot` itself if the settlement is void. */
+export function settleSlot(slot: AcceptedSlot, settlement: Settlement): AcceptedSlot {
+  const { generation, lastGood, rollout, paused } = slot;
+  if (lastGood === undefined || paused !== undefined || settlement.generation !== generation) return slot;
+  const settled = settleRollout({ inForce: lastGood, rollout }, settlement);
+  return settled.rollout === rollout ? slot : { ...slot, lastGood: settled.inForce, rollout: settled.rollout };
 }

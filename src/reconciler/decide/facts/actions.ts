@@ -1,7 +1,11 @@
 /** Every action a plan may contain. `ActionArgs` is the one list: the action union and the executors derive from it. */
 import type { Endpoint, ModelFacts } from '../../../providers/provider.ts';
+import type { EvaluationReport } from '../../../evaluation/decide/evaluation-report.ts';
+import type { Checks, Settlement, Verdict } from '../../../evaluation/decide/rollout-state.ts';
+import type { Rules } from '../../../evaluation/decide/verdict.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { ModelId, SlotName, WorkloadId } from '../../../schema/words/names.ts';
+import type { EvaluationCase } from '../../../schema/slot/evaluation-case.ts';
 import type { SlotSpec } from '../../../schema/slot/slot-spec.ts';
 import type { ImageReference, PromptServer, Workload } from '../../ports.ts';
 import type { PoolBytes } from './memory-pools.ts';
@@ -34,6 +38,21 @@ export interface AskedServer {
   readonly model: ModelFacts;
 }
 
+/** A model that answers the cases of its slot. */
+interface Evaluated extends AskedServer {
+  /** `baseline`: the accepted one, with which a new one is compared. */
+  readonly as: 'baseline' | 'candidate';
+  readonly generation: number;
+  readonly revision: string;
+  readonly checks: Checks;
+  readonly rules: Rules;
+  /** What its verdict is if it fails. */
+  readonly onFailure: Verdict['outcome'];
+}
+
+/** Asks one server of a slot for the answers to cases, whichever of its servers gets requests. */
+export type Evaluation = (server: AskedServer, cases: readonly EvaluationCase[], signal: AbortSignal) => Promise<EvaluationReport>;
+
 type Sleeper = AskedServer & { readonly withinMs: number };
 
 export interface ActionArgs {
@@ -51,6 +70,10 @@ export interface ActionArgs {
   sleep: Sleeper;
   /** `memory`: what it takes in addition. */
   wake: Sleeper & { readonly memory: PoolBytes };
+  /** Asks a server for the answers to the cases, and settles the verdict. */
+  evaluate: Evaluated;
+  /** Tells the source of the slot which of its texts counts. */
+  settle: { readonly settlement: Settlement };
   /** Counts the requests of clients that the gateway does not know. */
   countRequests: AskedServer;
   probe: AskedServer & {
@@ -125,6 +148,10 @@ export function keyOfAction(action: Action): string {
     case 'sleep':
     case 'wake':
       return sleepKey(action.args.workload);
+    case 'evaluate':
+      return evaluateKey(action.slot);
+    case 'settle':
+      return settleKey(action.slot);
     case 'countRequests':
       return countKey(action.args.workload);
     case 'probe':
@@ -142,6 +169,8 @@ export const pullImageKey = (image: ImageReference): string => `pullImage:${imag
 export const pullModelKey = (model: ModelId): string => `pullModel:${model}`;
 export const probeKey = (workload: WorkloadId): string => `probe:${workload}`;
 export const sleepKey = (workload: WorkloadId): string => `sleep:${workload}`;
+export const evaluateKey = (slot: SlotName): string => `evaluate:${slot}`;
+export const settleKey = (slot: SlotName): string => `settle:${slot}`;
 export const countKey = (workload: WorkloadId): string => `countRequests:${workload}`;
 export const noteCrashKey = (workload: WorkloadId): string => `noteCrash:${workload}`;
 export const applyKey = (slot: SlotName): string => `apply:${slot}`;

@@ -13,7 +13,19 @@ import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } fro
 import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Newcomer } from './memory-pools.ts';
-import { applyKey, countKey, noteCrashKey, probeKey, pullImageKey, pullModelKey, sleepKey, stopKey, type Action } from './actions.ts';
+import {
+  applyKey,
+  countKey,
+  evaluateKey,
+  noteCrashKey,
+  probeKey,
+  pullImageKey,
+  pullModelKey,
+  settleKey,
+  sleepKey,
+  stopKey,
+  type Action,
+} from './actions.ts';
 import type { Attempts, RunningAction } from './facts.ts';
 import { buildKey, type Circumstances, type Gathered, type ImageFacts } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
@@ -65,6 +77,10 @@ export interface SlotFacts {
   readonly attempts: Attempts | undefined;
   readonly applying: Extract<Action, { name: 'apply' }> | undefined;
   readonly stopping: boolean;
+  /** A model answers its cases. */
+  readonly evaluating: boolean;
+  /** Which of its texts counts is being settled. */
+  readonly settling: boolean;
   /** The pulls under way of its image, and of the first of its models that is pulled. */
   readonly imagePull: RunningAction | undefined;
   readonly modelPull: RunningAction | undefined;
@@ -127,6 +143,8 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     attempts: observed.attempts.get(name),
     applying: applyOf(observed.running.get(applyKey(name))),
     stopping: stopping.has(name),
+    evaluating: observed.running.has(evaluateKey(name)),
+    settling: observed.running.has(settleKey(name)),
     imagePull: image === undefined || pulls.size === 0 ? undefined : pulls.get(pullImageKey(image)),
     modelPull: pulls.size === 0 ? undefined : own.map((id) => pulls.get(pullModelKey(id))).find((pull) => pull !== undefined),
     lastServing: last?.serving,

@@ -4,7 +4,7 @@ import type { BoardSlot } from '../../board.ts';
 import type { DesiredSlot } from '../../ports.ts';
 import type { Action } from '../facts/actions.ts';
 import type { PublishedSlot } from '../facts/facts.ts';
-import { explainSlot } from './explain.ts';
+import { explainSlot, missLines } from './explain.ts';
 import { presetNames } from '../../../schema/slot/presets.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 
@@ -13,7 +13,7 @@ export function boardSlot(
   { decision }: Pick<PublishedSlot, 'decision'>,
   status: SlotStatus,
 ): BoardSlot {
-  const { name, spec, generation, problems, paused } = slot;
+  const { name, spec, generation, problems, paused, rollout } = slot;
   const lastLog = decision.lastFailure?.logTail;
   return {
     name,
@@ -27,9 +27,10 @@ export function boardSlot(
     generation,
     problems,
     ...(paused === undefined ? {} : { paused }),
+    ...(rollout?.rolledBack === undefined ? {} : { rolledBack: rollout.rolledBack.spec }),
     ...(lastLog === undefined ? {} : { lastLog: lastLog.map(({ text }) => text) }),
     ...(decision.memory === undefined ? {} : { memory: decision.memory }),
-    explain: (askedAt, reader) => explainSlot(decision, actions, askedAt, reader),
+    explain: (askedAt, reader) => [explainSlot(decision, actions, askedAt, reader), ...missLines(status.rollout)].join('\n'),
   };
 }
 

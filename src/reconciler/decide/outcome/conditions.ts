@@ -10,6 +10,7 @@ import type { ConditionInput } from '../facts/facts.ts';
 import type { SlotView } from '../facts/view.ts';
 import { isMemoryUnknown } from '../facts/workload.ts';
 import { isAsleep, type Roles } from '../rules/assign-roles.ts';
+import { describeTrial } from '../rules/evaluation.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered, nextRepairAt } from '../rules/repair.ts';
 import { ASLEEP } from '../rules/wanted.ts';
@@ -83,7 +84,9 @@ function ready({ view, roles, unwanted, gate }: ConditionFacts): ConditionInput 
   if (roles.sleeping !== undefined) return condition('Ready', 'True', ASLEEP);
   const silence = findSilence(serving);
   if (silence !== undefined) return condition('Ready', 'Unknown', silence);
-  const why = alteredStart(view, roles) ?? (isAsleep(starting) ? (roles.waitsFor ?? WAKING) : undefined) ?? hindrance(starting) ?? gate;
+  const trial = describeTrial(view, starting);
+  const why =
+    alteredStart(view, roles) ?? trial ?? (isAsleep(starting) ? (roles.waitsFor ?? WAKING) : undefined) ?? hindrance(starting) ?? gate;
   if (serving?.standing === 'outdated') {
     const message = `The previous version still answers: ${why?.message ?? 'the new workload is being started'}`;
     return condition('Ready', 'True', { reason: 'PreviousServes', message });
@@ -134,7 +137,8 @@ function hindrance(starting: Roles['starting']): Finding | undefined {
 
 function reconciling({ view, roles, unwanted, gate, busy }: ConditionFacts): ConditionInput {
   const waits = unwanted === undefined && (gate?.kind === 'waiting' || gate?.kind === 'pulling' || roles.waitsFor !== undefined);
-  const delay = repair(view, roles) ?? hindrance(roles.starting) ?? findShortage(roles.serving, view);
+  const trial = roles.starting === undefined ? undefined : describeTrial(view, roles.starting);
+  const delay = trial ?? repair(view, roles) ?? hindrance(roles.starting) ?? findShortage(roles.serving, view);
   if (!busy && !waits && delay === undefined) return condition('Reconciling', 'False', AT_REST);
   const finding = roles.draining[0]?.because ?? delay ?? (waits ? (gate ?? roles.waitsFor) : undefined);
   return condition('Reconciling', 'True', finding ?? { reason: 'Progressing', message: 'The slot is loading' });
@@ -144,6 +148,10 @@ function stalled({ view, unwanted, gate, unrepairable }: ConditionFacts): Condit
   const stuck = gate?.kind === 'stalled' || gate?.kind === 'memory' ? gate : undefined;
   if (stuck !== undefined && (unwanted === undefined || unwanted === gate)) return condition('Stalled', 'True', stuck);
   if (unrepairable !== undefined) return condition('Stalled', 'True', unrepairable);
+  const { rollout } = view.slot;
+  const failed = rollout?.rolledBack ?? (rollout?.verdict?.outcome === 'held' ? rollout : undefined);
+  const trial = failed === undefined ? undefined : describeTrial(view, undefined);
+  if (trial !== undefined) return condition('Stalled', 'True', trial);
   const spec = specValid(view);
   if (spec.status === 'False') return condition('Stalled', 'True', spec);
   return condition('Stalled', 'False', { reason: 'NotStalled', message: 'No action needed' });

@@ -1,6 +1,7 @@
 /** A decision as text, for `svcctl plan` and `explain`, the timeline and tests. Times are relative to `now`. Pure. */
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { ConditionType } from '../../../schema/status/slot-status.ts';
+import type { FailedRollout } from '../../../schema/slot/evaluation-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { formatSize } from '../../../schema/words/quantities.ts';
 import { adviceFor, isAtRestReason, type Reason } from '../../../schema/status/reasons.ts';
@@ -36,6 +37,16 @@ export function explainSlot(decision: Decision, actions: readonly Action[], now:
   ];
   return lines.join('\n');
 }
+
+/** The cases that the model of the last edit has missed. */
+export const missLines = (
+  { misses }: { readonly misses: readonly Readonly<FailedRollout['misses'][number]>[] } = { misses: [] },
+): readonly string[] =>
+  misses.flatMap(({ case: number, required, question, expectation, answer }) => [
+    `  case ${number}${required ? ' (required)' : ''}: ${JSON.stringify(question)}`,
+    `    expected: ${expectation}`,
+    `    answered: ${JSON.stringify(answer)}`,
+  ]);
 
 /** Distinguishes a slot that is off on purpose from one that should run. */
 function stateWord({ state, findings: [first] }: Decision): string {
@@ -113,6 +124,10 @@ function verbPhrase(action: Action, tense?: Tense): string {
       return `${tense === 'ing' ? 'putting' : 'put'} "${action.args.workload}" to sleep`;
     case 'wake':
       return `${tense === undefined ? 'wake' : tense === 'ing' ? 'waking' : 'woke'} "${action.args.workload}"`;
+    case 'evaluate':
+      return `${tense === undefined ? 'ask' : tense === 'ing' ? 'asking' : 'asked'} "${action.args.workload}" for the answers to ${action.args.checks.cases.length} cases`;
+    case 'settle':
+      return settlementText(action.args.settlement, tense);
     case 'countRequests':
       return `${inTense('count', tense)} the requests of "${action.args.workload}"`;
     case 'probe':
@@ -124,6 +139,11 @@ function verbPhrase(action: Action, tense?: Tense): string {
     default:
       return action satisfies never;
   }
+}
+
+function settlementText(settlement: ActionArgs['settle']['settlement'], tense: Tense): string {
+  if (settlement.kind === 'verdict') return `${inTense('roll', tense)} the last edit back`;
+  return `${inTense('accept', tense)} revision "${settlement.revision}"`;
 }
 
 function applyText({ workload, origin, updatesInPlace }: ActionArgs['apply'], tense: Tense): string {

@@ -3,6 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';
+import { describeTrial, isJudged } from '../rules/evaluation.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered } from '../rules/repair.ts';
 import { describeExit } from '../rules/workload-faults.ts';
@@ -11,12 +12,14 @@ import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
 import { WAKING } from '../steps/plan-sleep.ts';
 
 export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
-  if (unwanted === undefined && gates.length === 0 && isAtRest(view, roles)) return NO_FINDINGS;
+  const trial = describeTrial(view, roles.starting);
+  if (unwanted === undefined && gates.length === 0 && trial === undefined && isAtRest(view, roles)) return NO_FINDINGS;
   const all = [
     unwanted,
     roles.sleeping === undefined ? undefined : ASLEEP,
     ...roles.draining.map(({ because }) => because),
     ...[...roles.draining.map(({ workload }) => workload), roles.sleeping].map(describeCount),
+    trial,
     ...gates,
     findSilence(roles.serving),
     outdated(view, roles),
@@ -57,6 +60,7 @@ function outdated({ template }: SlotView, { serving }: Roles): Finding | undefin
 /** Why the starting workload does not answer, or which replicas of the serving one are missing. */
 function silent(view: SlotView, { serving, starting }: Roles): Finding | undefined {
   if (starting === undefined) return findShortage(serving, view);
+  if (isJudged(starting, view)) return undefined;
   const { reason, message } = whySilent(starting);
   const mayNotReplace = starting.fact.waitingReason?.kind === 'placement' && view.spec.lifecycle.swap === 'blue-green';
   const note = mayNotReplace && serving !== undefined ? '; as "swap" is "blue-green", the old workload does not make room for it' : '';

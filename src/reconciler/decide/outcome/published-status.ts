@@ -25,7 +25,7 @@ export function statusFacts({ name, spec }: DesiredSlot, { serving }: Decision, 
 const NO_FAILURES: readonly Attempt[] = [];
 
 export function statusOf(
-  { name, uid, generation, spec }: DesiredSlot,
+  { name, uid, generation, spec, rollout }: DesiredSlot,
   facts: StatusFacts,
   published: PublishedSlot,
   failures: readonly RecordedFailure[],
@@ -48,7 +48,16 @@ export function statusOf(
     ...(failures.length === 0 ? {} : { failures, failedSpec: hashUnscaled(spec, uid) }),
     since,
     ...(progress === undefined ? {} : { progress }),
+    ...rolloutOf(rollout),
   };
+}
+
+/** What is said of the last edit, where its model failed. */
+function rolloutOf(rollout: DesiredSlot['rollout']): Pick<SlotStatus, 'rollout'> {
+  const verdict = rollout?.rolledBack?.verdict ?? rollout?.verdict;
+  if (verdict === undefined || verdict.outcome === 'passed') return {};
+  const { outcome, because, misses } = verdict;
+  return { rollout: { outcome, because, misses } };
 }
 
 /** `last` is undefined for a slot that was not published before. */

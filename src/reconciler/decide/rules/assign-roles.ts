@@ -15,6 +15,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { describeAltered, repairsDrift } from './repair.ts';
+import { COMPARING, isHeld, lacksBaseline, mayServe } from './evaluation.ts';
 import { findFault, isPassing, whyGivenUp } from './workload-faults.ts';
 
 export interface Draining {
@@ -33,6 +34,8 @@ export interface Roles {
   readonly unprobed: WorkloadView | undefined;
   /** Sleeps, or is to, and gets no requests. Default: none. */
   readonly sleeping?: WorkloadView;
+  /** Is the wanted workload, has failed the cases of the slot, and stays loaded. Default: none. */
+  readonly held?: WorkloadView;
   readonly draining: readonly Draining[];
   /** A workload is to be started in this pass. */
   readonly start: boolean;
@@ -72,7 +75,7 @@ export function assignRoles(view: SlotView, rules: RoleRules): Roles {
     return { ...NO_ROLES, sleeping: current, draining: [...faulty, ...others] };
   }
   const old = pickBest(
-    sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view)),
+    sound.filter((workload) => !isCurrent(workload, view) && isPassing(workload, view) && mayServe(workload, view)),
     view,
   );
   // The next pass knows what failed in this one; until then nothing new is started.
@@ -103,12 +106,13 @@ function drainFaulty(workload: WorkloadView, view: SlotView, unwanted: Finding |
 }
 
 function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {
-  const ready = isPassing(current, view) && isReachable(current);
+  const ready = isPassing(current, view) && isReachable(current) && mayServe(current, view);
   const standIn = ready || old === undefined || givesWay(old, current, view) ? undefined : old;
   const unprobed = ready || old !== undefined ? undefined : sound.find((workload) => workload !== current && isUntried(workload));
   const others = sound.filter((workload) => workload !== current && workload !== standIn && workload !== unprobed);
   const draining = others.map((workload) => (workload === old && !ready ? drain(workload, roomNeeded(current)) : replace(workload, view)));
   const serving = ready ? current : standIn !== undefined && isReachable(standIn) ? standIn : undefined;
+  if (isHeld(current, view)) return { ...NO_ROLES, serving, held: current, unprobed, draining };
   return { ...NO_ROLES, serving, starting: ready ? undefined : current, unprobed, draining };
 }
 
@@ -124,6 +128,7 @@ function withoutCurrent(view: SlotView, rules: RoleRules, sound: readonly Worklo
   }
   const keepOld = { ...NO_ROLES, serving: isReachable(old) ? old : undefined, draining };
   if (!rules.startable || view.applying !== undefined) return keepOld;
+  if (isReachable(old) && lacksBaseline(old, view)) return { ...keepOld, waitsFor: COMPARING };
   if (view.workloads.length > 1 || view.stopping) return { ...keepOld, waitsFor: workloadsLeaving };
   if (isReachable(old) && swapsBeside(view, rules, old)) return { ...keepOld, start: true };
   return { ...NO_ROLES, draining: [...draining, replace(old, view)] };

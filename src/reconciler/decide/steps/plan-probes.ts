@@ -21,7 +21,7 @@ const LIVENESS_OF_PODS_MS = 60_000;
 const LIVENESS_SLACK_OF_PODS_MS = 20_000;
 
 export function planProbes(view: SlotView, roles: Roles): TimedActions {
-  const kept = [roles.serving, roles.starting, roles.unprobed, roles.sleeping].filter((workload) => workload !== undefined);
+  const kept = [roles.serving, roles.starting, roles.unprobed, roles.sleeping, roles.held].filter((workload) => workload !== undefined);
   const draining = roles.draining.flatMap((each) => (each.workload.alive && isProbed(each, view) ? each.workload : []));
   return joinTimed([...kept, ...draining].map((workload) => planProbe(workload, view, workload === roles.unprobed)));
 }

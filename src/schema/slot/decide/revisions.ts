@@ -8,6 +8,10 @@ import type { Revision, RevisionOutcome } from '../revision-store.ts';
 export function outcomeOf({ conditions }: Pick<SlotStatus, 'conditions'>, number: number): RevisionOutcome | undefined {
   const statusOf = (type: string) =>
     conditions.find((each) => each.type === type && each.observedGeneration >= number && each.reason !== 'Paused')?.status;
+  if (
+    conditions.some(({ type, reason, observedGeneration }) => type === 'Stalled' && reason === 'RolledBack' && observedGeneration >= number)
+  )
+    return 'rolled_back';
   const [upToDate, ready] = [statusOf('UpToDate'), statusOf('Ready')];
   if (upToDate !== 'True') return upToDate && 'pending';
   return ready === 'True' ? 'served' : 'at_rest';
@@ -15,9 +19,9 @@ export function outcomeOf({ conditions }: Pick<SlotStatus, 'conditions'>, number
 
 const RANKS: Readonly<Partial<Record<RevisionOutcome, number>>> = { at_rest: 1, served: 2 };
 
-/** A revision that has served once has served. */
+/** A revision that has served once has served, unless it is rolled back; other cases may let it serve then. */
 export const betterOutcome = (before: RevisionOutcome, after: RevisionOutcome = 'pending'): RevisionOutcome =>
-  (RANKS[after] ?? 0) > (RANKS[before] ?? 0) ? after : before;
+  after === 'rolled_back' || (RANKS[after] ?? 0) > (RANKS[before] ?? 0) ? after : before;
 
 /** The revisions with what the later ones say of the earlier ones. Oldest first, each text once in a row. */
 export function settleOutcomes(revisions: readonly Revision[]): readonly Revision[] {

@@ -23,6 +23,8 @@ const TRAITS: RuntimeTraits = { kind: 'kube', images: true, network: 'pods', mod
 const OVERLAY = { ...RICH_OVERLAY, runtimeClassName: 'gvisor', schedulerName: 'batch' } satisfies PodOverlay;
 const BASE: SlotDocument = { provider: 'gguf', backend: 'cpu', model: { default: 'a.gguf' } };
 
+const CHECK = { check: 'checks/a.jsonl' };
+
 const drafting = (draft: NonNullable<SlotDocument['model']['draft']>): SlotDocument => ({ ...BASE, model: { default: 'a.gguf', draft } });
 
 /**
@@ -39,6 +41,14 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'program.image': [{ ...BASE, program: { image: 'localhost/llama:v2' } }, 'pods'],
   'program.path': [{ ...BASE, program: { path: '/opt/llama-server' } }, 'controller'],
   'rollout.paused': [{ ...BASE, rollout: { paused: true } }, 'controller'],
+  'rollout.check': [{ ...BASE, rollout: CHECK }, 'controller'],
+  'rollout.cases': [{ ...BASE, rollout: { cases: [{ request: { messages: [] }, expect: { contains: 'a' } }] } }, 'controller'],
+  'rollout.pass': [{ ...BASE, rollout: { ...CHECK, pass: 0.5 } }, 'controller'],
+  'rollout.compare': [{ ...BASE, rollout: { ...CHECK, compare: true } }, 'controller'],
+  'rollout.tolerance': [{ ...BASE, rollout: { ...CHECK, compare: true, tolerance: 0.1 } }, 'controller'],
+  'rollout.limits.firstTokenP95': [{ ...BASE, rollout: { ...CHECK, limits: { firstTokenP95: '2s' } } }, 'controller'],
+  'rollout.limits.tokensPerSecond': [{ ...BASE, rollout: { ...CHECK, limits: { tokensPerSecond: 5 } } }, 'controller'],
+  'rollout.onFailure': [{ ...BASE, rollout: { ...CHECK, onFailure: 'hold' } }, 'controller'],
   'model.default': [{ ...BASE, model: { default: 'b.gguf' } }, 'restart'],
   // The server lists them as its models.
   'model.aliases': [{ ...BASE, model: { default: 'a.gguf', aliases: ['other'] } }, 'restart'],

@@ -37,12 +37,31 @@ describe('outcomeOf()', () => {
     ['has nothing that waits though rollouts are paused', status('True', 'True', 4), 'served'],
   ])('a slot that %s', (_, found, expected) => expect(outcomeOf(found, 3)).toBe(expected));
 
-  test('never makes an outcome worse', () => {
+  test('is rolled back where its model failed the cases of the slot', () => {
+    const found = status('False', 'True');
+    const stalled = {
+      type: 'Stalled',
+      status: 'True',
+      reason: 'RolledBack',
+      message: '',
+      lastTransitionAt: 0,
+      observedGeneration: 3,
+    } as const;
+    expect(outcomeOf({ conditions: [...found.conditions, stalled] }, 3)).toBe('rolled_back');
+    expect(outcomeOf({ conditions: [...found.conditions, stalled] }, 4)).toBeUndefined();
+  });
+
+  test('never makes an outcome worse, except that a model fails the cases of the slot', () => {
     const better = REVISION_OUTCOMES.map((before) => [
       before,
       REVISION_OUTCOMES.filter((after) => betterOutcome(before, after) === after && after !== before),
     ]);
-    expect(Object.fromEntries(better)).toMatchObject({ pending: ['served', 'at_rest'], at_rest: ['served'], served: [] });
+    expect(Object.fromEntries(better)).toMatchObject({
+      pending: ['served', 'at_rest', 'rolled_back'],
+      at_rest: ['served', 'rolled_back'],
+      served: ['rolled_back'],
+      rolled_back: ['served', 'at_rest'],
+    });
     expect(betterOutcome('served', undefined)).toBe('served');
   });
 });

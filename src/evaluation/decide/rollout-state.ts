@@ -1,0 +1,172 @@
+/**
+ * Which text of a slot is in force where new models are judged by cases. A text that says the same of its model as the
+ * accepted one is in force at once. Any other is on trial: it is in force, and its server gets no requests until a
+ * verdict is settled. A text that is rolled back waits, like that of a paused slot, until it or the cases are edited:
+ *
+ *     no text has served         accepted    whatever it says
+ *     same model as accepted     accepted
+ *     another model              on trial    "passed" → accepted   "held" → on trial   "rolled_back" → waits
+ *
+ * Pure.
+ */
+import { z } from 'zod';
+import { isTable } from '../../schema/words/key-case.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
+import { Miss, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
+import type { AcceptedText } from '../../schema/slot/paused-text.ts';
+import { hasChecks } from '../../schema/slot/scaling.ts';
+import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
+import type { EvaluationReport } from './evaluation-report.ts';
+
+export interface Checks {
+  /** Changes with the cases. */
+  readonly digest: string;
+  readonly cases: readonly EvaluationCase[];
+}
+
+const Report = z.object({
+  cases: z.int(),
+  passed: z.int(),
+  misses: z.array(Miss).max(10),
+  firstTokenP95: z.number().optional(),
+  tokensPerSecond: z.number().optional(),
+  totalMs: z.number().optional(),
+});
+
+const Verdict = z.object({
+  outcome: z.enum(['passed', 'held', 'rolled_back']),
+  /** The revision of the workload that it is about; empty if none was started. */
+  revision: z.string(),
+  /** Digest of the cases. */
+  checks: z.string(),
+  because: z.string(),
+  misses: z.array(Miss).max(10),
+});
+export type Verdict = Readonly<z.infer<typeof Verdict>>;
+
+/** The text that served last, and the answers of its model, if it was asked. */
+export interface Accepted extends AcceptedText {
+  readonly revision: string;
+  readonly baseline?: { readonly checks: string; readonly report: EvaluationReport } | undefined;
+}
+
+export interface RolledBack extends AcceptedText {
+  readonly verdict: Verdict;
+}
+
+export interface RolloutState {
+  /** Undefined until they can be read. */
+  readonly checks: Checks | undefined;
+  /** Undefined before anything has served. */
+  readonly accepted?: Accepted | undefined;
+  readonly isOnTrial: boolean;
+  /** About the text that is on trial. */
+  readonly verdict?: Verdict | undefined;
+  /** The newest text, which is not in force. */
+  readonly rolledBack?: RolledBack | undefined;
+}
+
+/** What became of a workload of this generation. An edit in the meantime makes it void. */
+export type Settlement = { readonly generation: number } & (
+  | { readonly kind: 'served'; readonly revision: string }
+  | { readonly kind: 'baseline'; readonly revision: string; readonly checks: string; readonly report: EvaluationReport }
+  | { readonly kind: 'verdict'; readonly verdict: Verdict }
+);
+
+interface Texts {
+  readonly inForce: AcceptedText;
+  readonly rollout: RolloutState | undefined;
+}
+
+/** `checks`: those of the newest text. */
+export function judgeText(
+  before: { readonly [Part in keyof Texts]: Texts[Part] | undefined },
+  newest: AcceptedText,
+  checks: Checks | undefined,
+): Texts {
+  const { accepted, rolledBack } = before.rollout ?? {};
+  if (!hasChecks(newest.spec.rollout)) return { inForce: newest, rollout: undefined };
+  if (accepted === undefined) return { inForce: newest, rollout: { checks, isOnTrial: false } };
+  const holds = ({ checks: digest }: Verdict): boolean => checks === undefined || digest === checks.digest;
+  if (rolledBack !== undefined && holds(rolledBack.verdict) && isSameValue(rolledBack.spec, newest.spec))
+    return { inForce: accepted, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...newest, verdict: rolledBack.verdict } } };
+  if (!changesModel(accepted.spec, newest.spec))
+    return { inForce: newest, rollout: { checks, accepted: { ...accepted, ...newest }, isOnTrial: false } };
+  const verdict = before.inForce !== undefined && !changesModel(before.inForce.spec, newest.spec) ? before.rollout?.verdict : undefined;
+  return { inForce: newest, rollout: { checks, accepted, isOnTrial: true, ...(verdict && holds(verdict) ? { verdict } : {}) } };
+}
+
+/** Whether another model, or the same one on another server, answers. */
+function changesModel(before: SlotSpec, after: SlotSpec): boolean {
+  const parts = ({ provider, backend, engine, model, remote, resources, env, cluster: { replicas: _replicas, ...cluster } }: SlotSpec) => {
+    const { aliases: _aliases, presets: _presets, ...served } = model;
+    return [provider, backend, engine, served, remote, resources, env, cluster];
+  };
+  return !isSameValue(parts(before), parts(after));
+}
+
+/** The texts after a settlement; the same object if it is void. */
+export function settleRollout<State extends Texts>(state: State, settlement: Settlement): State | Texts {
+  const { inForce, rollout } = state;
+  if (rollout === undefined) return state;
+  const { accepted, checks } = rollout;
+  switch (settlement.kind) {
+    case 'served': {
+      const { revision } = settlement;
+      const baseline = accepted?.revision === revision ? accepted.baseline : undefined;
+      return { inForce, rollout: { ...rollout, accepted: { ...inForce, revision, baseline }, isOnTrial: false, verdict: undefined } };
+    }
+    case 'baseline':
+      if (accepted?.revision !== settlement.revision) return state;
+      return { inForce, rollout: { ...rollout, accepted: { ...accepted, baseline: settlement } } };
+    case 'verdict': {
+      const { verdict } = settlement;
+      if (!rollout.isOnTrial || accepted === undefined) return state;
+      if (verdict.outcome !== 'rolled_back') return { inForce, rollout: { ...rollout, verdict } };
+      return { inForce: accepted, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...inForce, verdict } } };
+    }
+    default:
+      return settlement satisfies never;
+  }
+}
+
+type ParseText = (document: unknown) => AcceptedText | undefined;
+
+/** What outlives a restart: the texts and the verdicts, without the cases. */
+export const storedRollout = ({ accepted, isOnTrial, verdict, rolledBack }: RolloutState) => ({
+  accepted: accepted && { document: accepted.document, revision: accepted.revision, baseline: accepted.baseline },
+  isOnTrial,
+  verdict,
+  rolledBack: rolledBack && { document: rolledBack.document, verdict: rolledBack.verdict },
+});
+
+const Stored = z.object({
+  accepted: z
+    .object({ document: z.unknown(), revision: z.string(), baseline: z.object({ checks: z.string(), report: Report }).optional() })
+    .optional(),
+  isOnTrial: z.boolean(),
+  verdict: Verdict.optional(),
+  rolledBack: z.object({ document: z.unknown(), verdict: Verdict }).optional(),
+});
+
+/** Undefined if there is none, or if this version no longer accepts it. */
+export function recallRollout(stored: unknown, parse: ParseText): RolloutState | undefined {
+  const known = isTable(stored) ? Stored.safeParse(stored).data : undefined;
+  if (known === undefined) return undefined;
+  const text = known.accepted && parse(known.accepted.document);
+  const accepted = text && known.accepted && { ...text, revision: known.accepted.revision, baseline: reportOf(known.accepted.baseline) };
+  const rejected = known.rolledBack && parse(known.rolledBack.document);
+  const rolledBack = rejected && known.rolledBack && { ...rejected, verdict: known.rolledBack.verdict };
+  const isOnTrial = known.isOnTrial && accepted !== undefined;
+  return { checks: undefined, accepted, isOnTrial, ...(isOnTrial ? { verdict: known.verdict } : {}), rolledBack };
+}
+
+const reportOf = (baseline: { readonly checks: string; readonly report: z.infer<typeof Report> } | undefined): Accepted['baseline'] =>
+  baseline && {
+    checks: baseline.checks,
+    report: withTimes(baseline.report),
+  };
+
+function withTimes({ firstTokenP95, tokensPerSecond, totalMs, ...report }: z.infer<typeof Report>): EvaluationReport {
+  return { ...report, firstTokenP95, tokensPerSecond, ...(totalMs === undefined ? {} : { totalMs }) };
+}
