@@ -1,4 +1,4 @@
-/** The rows of `verb-table.ts` for the history of slots, with the names of `kubectl rollout`, upgrades and the source. */
+/** Rows of `verb-table.ts` for the history of slots, as `kubectl rollout` names them, for upgrades and the source. */
 import * as shared from './shared-options.ts';
 import { option, verb, type Verb, type VerbGroup } from './verb.ts';
 

@@ -17,7 +17,7 @@ import { readRegularFile } from '../files/regular-file.ts';
 import { createHeapLimits } from '../turbo/heap/heap-limits.ts';
 import { createProbeIo } from '../platform/probe-io.ts';
 import type { Clock } from '../reconciler/ports.ts';
-import { createBoard } from '../reconciler/board.ts';
+import { createBoard, type Board } from '../reconciler/board.ts';
 import { createBreather, type Breather } from '../platform/slices.ts';
 import { createLoop } from '../reconciler/loop.ts';
 import { createLogSink } from './service-parts.ts';
@@ -77,19 +77,18 @@ export async function createController(options: ServiceOptions, world: World, pr
     limitsAreShared: callerLimits.isShared,
     sourceIsSynced: world.repository?.isSynced,
   });
-  const workers =
-    processes > 1
-      ? createWorkerPool({ count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, lender: callerLimits.lender })
-      : undefined;
+  const { lender } = callerLimits;
+  const pool = { count: processes - 1, local, board, now: clock.now, log, metrics: metrics.workers, lender };
+  const workers = processes > 1 ? createWorkerPool(pool) : undefined;
   const traffic = workers?.traffic ?? local;
   const usage = openUsage(options, world, { board, clock, traffic });
-  const counting = [metrics.reconcile, metrics.callers, usage].flatMap((sink) => sink ?? []);
   const timelineDirectory = path.join(settings.SVC_STATE_DIR, 'timelines');
   const events = await createEventFeed(timelineDirectory, log);
   // SlotSpecs contain their status.
   const statusDirectory = traits.kind === 'kube' ? undefined : path.join(settings.SVC_STATE_DIR, 'status');
   const files = createStatusFiles({ statusDirectory, timelineDirectory, log });
   const histories = createRequestHistoryFiles(path.join(settings.SVC_STATE_DIR, 'learned'), log);
+  const leaderLog = createLogSink(log, () => world.leadership.leads());
   const loop = createLoop({
     ...world,
     traffic: world.shareTraffic(traffic),
@@ -98,14 +97,8 @@ export async function createController(options: ServiceOptions, world: World, pr
     images: (kind, backend) => world.toolboxes().find(kind, backend),
     probeIo: createProbeIo(),
     evaluation: createEvaluation({ ...options, settings: limits, board, traffic, now: clock.now }),
-    sinks: [events, files, ...counting, createLogSink(log, () => world.leadership.leads()), ...world.sinks, ...(traces?.sinks ?? [])],
-    board: {
-      ...board,
-      publish(view) {
-        if (view.slots.size > MANY_SLOTS) heap.growForManySlots();
-        board.publish(world.publishedView(view));
-      },
-    },
+    sinks: [...present([events, files, metrics.reconcile, metrics.callers, usage, leaderLog]), ...world.sinks, ...(traces?.sinks ?? [])],
+    board: publishing(board, heap, world),
     settings,
     log,
     metrics: traces?.watch(metrics.reconcile) ?? metrics.reconcile,
@@ -115,6 +108,18 @@ export async function createController(options: ServiceOptions, world: World, pr
     ...(statusDirectory === undefined ? {} : { earlier: await readEarlierStatuses(statusDirectory, log) }),
   });
   return { clock, heap, board, traffic, callerLimits, workers, limits, metrics, events, files, loop, traces, captures, taps, usage };
+}
+
+const present = <Value>(values: readonly (Value | undefined)[]): readonly Value[] => values.filter((value) => value !== undefined);
+
+function publishing(board: Board, heap: ReturnType<typeof createHeapLimits>, world: World): Board {
+  return {
+    ...board,
+    publish(view) {
+      if (view.slots.size > MANY_SLOTS) heap.growForManySlots();
+      board.publish(world.publishedView(view));
+    },
+  };
 }
 
 interface CaptureParts {

@@ -69,7 +69,6 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const sleep = planSleep(view, roles, rests.toWake);
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
-  const notes = planCrashNotes(view, unwanted);
   const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
   const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
@@ -87,7 +86,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     ...updates.actions,
     ...probes.actions,
     ...sleep.actions,
-    ...notes,
+    ...planCrashNotes(view, unwanted),
     ...planEvaluation(view, roles, ends),
   ].map((action) => attribute(action, causes, unwanted));
   return {
@@ -108,8 +107,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
       nextAttemptAt: wanted && !gates.some(({ kind }) => kind === 'stalled') ? gates.flatMap(untilOf)[0] : undefined,
       waitsFor: pulls.waitsFor,
       progress: pulls.progress,
-      ...(view.attempts?.prompts === undefined ? {} : { prompts: view.attempts.prompts }),
-      ...(view.attempts?.readAhead === undefined ? {} : { readAhead: view.attempts.readAhead }),
+      ...reportsOf(view),
       ...(nextStart === undefined ? {} : { nextStart }),
     },
     actions,
@@ -117,6 +115,12 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
     validUntil: Math.min(probes.validUntil ?? Number.POSITIVE_INFINITY, ...wakes),
     atRest: actions.length === 0 && gates.length === 0 && hasNoHistory(view) && isIndependent(roles),
   };
+}
+
+/** What has become of prompts and of files that were read ahead. */
+function reportsOf({ attempts }: SlotView): Pick<Decision, 'prompts' | 'readAhead'> {
+  const { prompts, readAhead } = attempts ?? {};
+  return { ...(prompts === undefined ? {} : { prompts }), ...(readAhead === undefined ? {} : { readAhead }) };
 }
 
 type Causes = Pick<Decision, 'loadsFor' | 'gaveWayTo'>;

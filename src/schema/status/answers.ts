@@ -71,8 +71,6 @@ export const Slot = z.object({
   resource_version: z.string().nullable().describe('For "If-Match"; null if the slot has no document'),
 });
 
-export const SlotText = z.object({ text: z.string(), resource_version: z.string().describe('For "If-Match"') });
-
 export const SlotList = z.object({ slots: z.array(Slot) });
 
 export const SlotLine = z.object({

@@ -259,3 +259,5 @@ export const UsageReport = z.object({
     )
     .describe('By time, then by caller, slot and model'),
 });
+
+export const SlotText = z.object({ text: z.string(), resource_version: z.string().describe('For "If-Match"') });
