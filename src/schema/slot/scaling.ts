@@ -47,7 +47,7 @@ export const PriceTable = z.strictObject({
 export type Price = Readonly<z.output<typeof PriceTable>>;
 
 /** Names below the directory, so that no other file can be read. */
-const CHECK_PATH = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))[^/\0][^\0]*$/;
+const CHECK_PATH = /^(?:[^/.\0][^/\0]*|\.[^/.\0][^/\0]*|\.\.[^/\0]+)(?:\/(?:[^/.\0][^/\0]*|\.[^/.\0][^/\0]*|\.\.[^/\0]+))*$/;
 /** Whether a path leads below the configuration directory. */
 export const isConfigPath = (path: string): boolean => CHECK_PATH.test(path);
 
