@@ -96,11 +96,11 @@ export function judgeText(
   return { inForce: newest, rollout: { checks, accepted, isOnTrial: true, ...(verdict && holds(verdict) ? { verdict } : {}) } };
 }
 
-/** Whether another model, or the same one on another server, answers. */
+/** Whether another model, or the same one on another server or build of a server, answers. */
 function changesModel(before: SlotSpec, after: SlotSpec): boolean {
-  const parts = ({ provider, backend, engine, model, remote, resources, env, cluster: { replicas: _replicas, ...cluster } }: SlotSpec) => {
+  const parts = ({ provider, backend, engine, program, model, remote, resources, env, cluster: { replicas: _replicas, ...cluster } }: SlotSpec) => {
     const { aliases: _aliases, presets: _presets, ...served } = model;
-    return [provider, backend, engine, served, remote, resources, env, cluster];
+    return [provider, backend, engine, program, served, remote, resources, env, cluster];
   };
   return !isSameValue(parts(before), parts(after));
 }

@@ -65,6 +65,13 @@ describe('the text in force', () => {
       'a.gguf',
       true,
     ],
+    [
+      'is another build on trial',
+      { inForce: A, rollout: ACCEPTED },
+      textOf('a.gguf', { program: { path: '/opt/new/llama-server' } }),
+      'a.gguf',
+      true,
+    ],
     ['is another environment on trial', { inForce: A, rollout: ACCEPTED }, textOf('a.gguf', { env: { X: '1' } }), 'a.gguf', true],
     ['is the accepted one, while a text waits that was rolled back', reverted, B, 'a.gguf', false],
     ['is a text that was rolled back and says something else now', reverted, textOf('b.gguf', { priority: 3 }), 'b.gguf', true],
