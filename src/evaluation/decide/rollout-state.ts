@@ -98,7 +98,17 @@ export function judgeText(
 
 /** Whether another model, or the same one on another server or build of a server, answers. */
 function changesModel(before: SlotSpec, after: SlotSpec): boolean {
-  const parts = ({ provider, backend, engine, program, model, remote, resources, env, cluster: { replicas: _replicas, ...cluster } }: SlotSpec) => {
+  const parts = ({
+    provider,
+    backend,
+    engine,
+    program,
+    model,
+    remote,
+    resources,
+    env,
+    cluster: { replicas: _replicas, ...cluster },
+  }: SlotSpec) => {
     const { aliases: _aliases, presets: _presets, ...served } = model;
     return [provider, backend, engine, program, served, remote, resources, env, cluster];
   };

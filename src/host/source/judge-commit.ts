@@ -2,6 +2,7 @@
 import { foreignEncoding, TEXT_BYTES } from '../../files/regular-file.ts';
 import { createBreather } from '../../platform/slices.ts';
 import {
+  areCases,
   isEncrypted,
   isSecret,
   judgeEntries,
@@ -29,6 +30,7 @@ export interface JudgeOptions {
 export function createJudge({ tree, files, decrypt }: JudgeOptions) {
   let known = new Map<string, JudgedFile>();
   const judgeOne = async (path: string, bytes: Buffer, signal: AbortSignal): Promise<JudgedFile> => {
+    if (areCases(path)) return await judgeCases(path, bytes);
     if (!isSecret(path)) return judgeFile(path, bytes.toString('utf8'), foreignEncoding(bytes));
     const decrypted = await decryptOne(path, bytes, decrypt, signal);
     return 'text' in decrypted ? { text: decrypted.text, problems: [] } : { text: '', problems: [`${path}: ${decrypted.problem}`] };
@@ -64,6 +66,15 @@ export function createJudge({ tree, files, decrypt }: JudgeOptions) {
     if (all.length > 0) return invalid(all);
     return { ok: true, value: new Map([...byPath].map(([path, { text }]) => [isSecret(path) ? placeOfSecret(path) : path, text])) };
   };
+}
+
+async function judgeCases(path: string, bytes: Buffer): Promise<JudgedFile> {
+  const judged = judgeFile(path, bytes.toString('utf8'), foreignEncoding(bytes));
+  if (judged.problems.length > 0) return judged;
+  // What judges patterns and JSON Schemas is large, and few repositories have cases.
+  const { parseCases } = await import('../../evaluation/decide/parse-cases.ts');
+  const { mistake } = parseCases(judged.text);
+  return mistake === undefined ? judged : { ...judged, problems: [`${path}: ${mistake}`] };
 }
 
 async function decryptOne(path: string, bytes: Buffer, decrypt: JudgeOptions['decrypt'], signal: AbortSignal): Promise<Decrypted> {

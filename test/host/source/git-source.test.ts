@@ -20,6 +20,7 @@ test('a commit is in force, with the commit of each file and its author', async 
     'slots/primary.toml': slotText(1),
     'engines/mine.toml': await readFile('engines/llama-server.toml', 'utf8'),
     'profiles/day/primary.toml': slotText(9),
+    'checks/golden.jsonl': '{"request": {"messages": []}, "expect": {"contains": "a"}}\n',
     'README.md': 'x',
   });
   expect((await source.source.status()).state).toBe('Unknown');
@@ -28,6 +29,7 @@ test('a commit is in force, with the commit of each file and its author', async 
   expect(source.source.isSynced()).toBe(true);
   const { files } = await source.sync();
   expect(Object.fromEntries(files.map(({ path: file, revision }) => [file, revision]))).toEqual({
+    'checks/golden.jsonl': first,
     'engines/mine.toml': first,
     'profiles/day/primary.toml': first,
     'slots/embed.toml': second,
@@ -47,6 +49,7 @@ const MISTAKES: Readonly<Record<string, Parameters<TestRepository['commit']>[1]>
   'an engine with a mistake': { 'engines/x.toml': 'serves = 1\n' },
   'a profile with a mistake': { 'profiles/day/x.toml': 'nothing = 1\n' },
   'an engine that is missing': { 'slots/x.toml': 'provider = "none"\n[model]\ndefault = "a"\n' },
+  'a case with a mistake': { 'checks/x.jsonl': '{"request": 1}\n' },
   'a link out of the tree': { 'slots/x.toml': { link: '/etc/passwd' } },
   'a link to a directory': { profiles: { link: '/etc' } },
   'a pointer of LFS': { 'slots/x.toml': 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n' },

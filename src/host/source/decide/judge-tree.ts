@@ -8,7 +8,7 @@ import { parseSlotText } from '../../slots/decide/parse-slot-text.ts';
 import type { TreeEntry } from '../ports.ts';
 
 /** The places at the root of the configuration that a commit is read for. */
-export const DECLARED = ['slots', 'engines', 'profiles', 'secrets'];
+export const DECLARED = ['slots', 'engines', 'profiles', 'checks', 'secrets'];
 /** Files with secrets are never taken from a repository. */
 const SECRET = ['tokens.toml', 'api.env'];
 export const LOOKED_FOR = [...DECLARED, ...SECRET];
@@ -39,7 +39,11 @@ export const listProblems = (problems: readonly string[]): readonly string[] =>
     ? problems
     : [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more problems`];
 
-const isDeclaration = (path: string): boolean => isSecret(path) || /^(?:slots|engines|profiles\/[^/.][^/]*)\/[^/.][^/]*\.toml$/.test(path);
+const isDeclaration = (path: string): boolean =>
+  isSecret(path) || areCases(path) || /^(?:slots|engines|profiles\/[^/.][^/]*)\/[^/.][^/]*\.toml$/.test(path);
+
+/** Cases that judge new models. */
+export const areCases = (path: string): boolean => /^checks\/[^/.][^/]*\.jsonl$/.test(path);
 
 /** An encrypted file. */
 export const isSecret = (path: string): boolean => /^secrets\/[A-Za-z0-9][A-Za-z0-9._-]*$/.test(path) && !path.endsWith('.md');
@@ -75,11 +79,15 @@ export interface JudgedFile {
   readonly provider?: string | undefined;
 }
 
-/** Parses a file as the service does where it is in force. `encoding`: the one that it has instead of UTF-8. */
+/**
+ * Parses a file as the service does where it is in force; cases are parsed by the caller. `encoding`: the one that it
+ * has instead of UTF-8.
+ */
 export function judgeFile(path: string, text: string, encoding: string | undefined): JudgedFile {
   if (encoding !== undefined) return { text: '', problems: [`${path}: This file is ${encoding}; save it as UTF-8`] };
   if (text.startsWith(LFS_POINTER))
     return { text, problems: [`${path}: This is a pointer of Git LFS, whose files are not fetched; commit the text itself`] };
+  if (areCases(path)) return { text, problems: [] };
   const name = path.slice(path.lastIndexOf('/') + 1, -'.toml'.length);
   return path.startsWith('engines/') ? judgeEngine(path, name, text) : judgeSlot(path, name, text);
 }

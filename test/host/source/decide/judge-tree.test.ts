@@ -25,9 +25,12 @@ describe('Entries of a tree', () => {
       'profiles/day/a.toml',
       'slots/deep/a.toml',
       'profiles/a.toml',
+      'checks/golden.jsonl',
+      'checks/hello.wav',
+      'checks/deep/golden.jsonl',
     ];
     expect(judge(...names.map((name) => entry(name)))).toEqual({
-      files: ['slots/a.toml', 'engines/vllm.toml', 'profiles/day/a.toml'].map((name) => entry(name)),
+      files: ['slots/a.toml', 'engines/vllm.toml', 'profiles/day/a.toml', 'checks/golden.jsonl'].map((name) => entry(name)),
       problems: [],
     });
   });
