@@ -125,7 +125,7 @@ function verbPhrase(action: Action, tense?: Tense): string {
     case 'wake':
       return `${tense === undefined ? 'wake' : tense === 'ing' ? 'waking' : 'woke'} "${action.args.workload}"`;
     case 'evaluate':
-      return `${tense === undefined ? 'ask' : tense === 'ing' ? 'asking' : 'asked'} "${action.args.workload}" for the answers to ${action.args.checks.cases.length} cases`;
+      return `${tense === undefined ? 'ask' : tense === 'ing' ? 'asking' : 'asked'} "${action.args.workload}" for the answers to the cases of "rollout"`;
     case 'settle':
       return settlementText(action.args.settlement, tense);
     case 'countRequests':

@@ -50,7 +50,7 @@ export function lacksBaseline(workload: WorkloadView, { slot: { rollout }, spec,
 
 /** What the slot says about a model that is judged, or that has failed; undefined where there is nothing to say. */
 export function describeTrial(view: SlotView, starting: WorkloadView | undefined): Finding | undefined {
-  const { rolledBack, verdict, isOnTrial, checks } = view.slot.rollout ?? {};
+  const { rolledBack, verdict, isOnTrial } = view.slot.rollout ?? {};
   if (rolledBack !== undefined) {
     const fix = 'edit the slot or its cases to try again, or run "svcctl rollout undo"';
     return { reason: 'RolledBack', message: `The last edit was rolled back: ${rolledBack.verdict.because}; ${fix}` };
@@ -59,10 +59,7 @@ export function describeTrial(view: SlotView, starting: WorkloadView | undefined
   if (verdict?.outcome === 'held')
     return { reason: 'EvaluationFailed', message: `The new model gets no requests: ${verdict.because}; edit the slot, or its cases` };
   if (starting === undefined || !isJudged(starting, view)) return undefined;
-  return {
-    reason: 'Evaluating',
-    message: `The new model answers the ${checks?.cases.length ?? 0} cases of "rollout" before it gets requests`,
-  };
+  return { reason: 'Evaluating', message: 'The new model answers the cases of "rollout" before it gets requests' };
 }
 
 /** Requests wait meanwhile, and the old model could answer them. A second start rules out a fluke. */
