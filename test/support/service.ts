@@ -137,7 +137,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   async function slot(name: string): Promise<SlotView | undefined> {
     const answer = await fetch(`${url}/api/slots/${name}`);
-    if (answer.status === 404) return undefined;
+    // 503: no pass has read the slots yet.
+    if (answer.status === 404 || answer.status === 503) return undefined;
     const body: SlotView = JSON.parse(await answer.text());
     return body;
   }
