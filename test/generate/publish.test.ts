@@ -83,6 +83,14 @@ describe('the CRD', () => {
     }
   });
 
+  test('is structural: no part of an "allOf" says a type', () => {
+    for (const [path, node] of nodes(root, ''))
+      expect([path, [node['allOf'] ?? []].flat().some((part) => typeof part === 'object' && part !== null && 'type' in part)]).toEqual([
+        path,
+        false,
+      ]);
+  });
+
   test('has patterns that RE2 supports', () => {
     for (const [path, node] of nodes(root, ''))
       expect([path, /\(\?[=!<]|\\[1-9]/.test(JSON.stringify(node['pattern'] ?? ''))]).toEqual([path, false]);

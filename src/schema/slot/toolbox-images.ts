@@ -4,7 +4,6 @@
  */
 import { z } from 'zod';
 import { optional } from '../pod/kube-fields.ts';
-import { PlainText } from '../pod/pod-containers.ts';
 import { BACKENDS, PROVIDER_KIND_NAMES } from './provider-kinds.ts';
 
 /** Digest placeholder for an image that no release has published. */
@@ -47,7 +46,11 @@ export const SlotProgram = z.strictObject({
   ),
   path: optional(
     'Absolute path of the program where slots run as processes',
-    PlainText.max(4096).regex(/^\/\S+$/, 'Write an absolute path without spaces, such as "/opt/llama.cpp/bin/llama-server"'),
+    z
+      .string()
+      .max(4096)
+      // eslint-disable-next-line no-control-regex -- NUL would end the path early
+      .regex(/^\/[^\s\x00]+$/, 'Write an absolute path without spaces, such as "/opt/llama.cpp/bin/llama-server"'),
   ),
 });
 export type SlotProgram = z.output<typeof SlotProgram>;
