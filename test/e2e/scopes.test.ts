@@ -124,9 +124,9 @@ test('the scope "all" sees log lines and paths, and no values of arguments and v
 test('the scope "admin" sees documents as they are, and no message repeats an argument or a variable', async () => {
   const answers = await everything('admin');
   const history = '/api/slots/primary/revisions';
-  const documents = ['/api/profiles/now', '/api/slots', '/api/slots/primary', history];
+  const documents = ['/api/profiles/now', '/api/slots', '/api/slots/primary', history, '/api/slots/primary/text'];
   expect(seen(answers, MARKS.edited).toSorted()).toEqual(documents);
-  expect(seen(answers, MARKS.variable).toSorted()).toEqual([...documents, '/api/slots/broken'].toSorted());
+  expect(seen(answers, MARKS.variable).toSorted()).toEqual([...documents, '/api/slots/broken', '/api/slots/broken/text'].toSorted());
   expect(seen(answers, MARKS.argument)).toEqual([history]);
   expect(seen(answers, MARKS.log)).toContain('/api/slots/primary/explain');
   expect(service.output()).not.toMatch(new RegExp([MARKS.argument, MARKS.edited, MARKS.variable].join('|')));
