@@ -2,6 +2,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Signal } from '@preact/signals';
+import type { ChatMessage } from './decide/chat.ts';
 import type { Place } from './decide/route.ts';
 import type { Client } from './io/client.ts';
 import type { Store } from './io/store.ts';
@@ -28,6 +29,16 @@ export interface Change {
   apply(client: Client, version: string | null): Promise<unknown>;
 }
 
+/** The chat of this tab, which outlives its page. */
+export interface ConversationState {
+  /** Undefined until the playground is opened. */
+  readonly messages: Signal<readonly ChatMessage[] | undefined>;
+  /** The response being streamed. */
+  readonly answer: Signal<ChatMessage | undefined>;
+  /** Ends the request of the response. */
+  readonly running: Signal<AbortController | undefined>;
+}
+
 export interface App {
   readonly client: Client;
   readonly store: Store;
@@ -36,6 +47,7 @@ export interface App {
   readonly needsToken: Signal<boolean>;
   /** What the user may do; undefined until the service has said it. */
   readonly scope: Signal<Scope | undefined>;
+  readonly conversation: ConversationState;
   /** Milliseconds since 1970, updated every second. */
   readonly now: Signal<number>;
 }

@@ -23,7 +23,16 @@ function start(root: Element): void {
   const place = signal(readPlace(location.hash));
   const now = signal(Date.now());
   const scope = signal<Scope | undefined>(undefined);
-  const app: App = { client, store: createStore(client), place, change: signal<Change | undefined>(undefined), needsToken, scope, now };
+  const app: App = {
+    client,
+    store: createStore(client),
+    place,
+    change: signal<Change | undefined>(undefined),
+    needsToken,
+    scope,
+    conversation: { messages: signal(undefined), answer: signal(undefined), running: signal(undefined) },
+    now,
+  };
   // At the start, and after each sign-in.
   effect(() => {
     if (needsToken.value) return;

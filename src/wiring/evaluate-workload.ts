@@ -8,7 +8,7 @@ import { PassThrough } from 'node:stream';
 import { once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { askGateway } from '../api/v1/ask-gateway.ts';
-import type { Answer, AskModel, ModelRequest, Recording } from '../evaluation/run-cases.ts';
+import type { Answer, AskModel, encodeRequest, ModelRequest, Recording } from '../evaluation/run-cases.ts';
 import { readRegularBytes } from '../files/regular-file.ts';
 import { createGateway } from '../gateway/create-gateway.ts';
 import { INFERENCE_PATHS } from '../gateway/route/decide/inference-paths.ts';
@@ -51,9 +51,9 @@ export function createEvaluation(deps: EvaluationDeps): Evaluation {
 
   return async (server, cases, signal) => {
     // What judges patterns and JSON Schemas is large, and few services have cases.
-    const { runCases } = await import('../evaluation/run-cases.ts');
+    const { runCases, encodeRequest: encode } = await import('../evaluation/run-cases.ts');
     gateway ??= open();
-    const ask = askThrough(gateway, server.slot);
+    const ask = askThrough(gateway, server.slot, encode);
     asked.set(server.slot, routedTo(server, providers));
     try {
       return await runCases(cases, ask, { signal, readRecording, now });
@@ -84,12 +84,11 @@ function withAsked(view: RoutedView, asked: ReadonlyMap<SlotName, RoutedSlot>): 
 }
 
 const askThrough =
-  (gateway: ReturnType<typeof createGateway>, own: SlotName): AskModel =>
-  async ({ path: wanted, slot, body, file }: ModelRequest, signal): Promise<Answer> => {
-    const path = INFERENCE_PATHS.find((each) => each.path === wanted);
-    if (path === undefined) throw new Error(`There is no path "${wanted}"`);
-    const whole = { ...body, model: slot ?? own };
-    const request = file === undefined ? jsonOf(whole) : formOf(whole, file);
+  (gateway: ReturnType<typeof createGateway>, own: SlotName, encode: typeof encodeRequest): AskModel =>
+  async (request: ModelRequest, signal): Promise<Answer> => {
+    const path = INFERENCE_PATHS.find((each) => each.path === request.path);
+    if (path === undefined) throw new Error(`There is no path "${request.path}"`);
+    const { type: contentType, bytes } = await encode(request, own);
     const arriving = new PassThrough();
     const begun = Promise.withResolvers<void>();
     const onPiece = async (piece: Buffer): Promise<void> => {
@@ -97,7 +96,7 @@ const askThrough =
       if (!arriving.write(piece)) await once(arriving, 'drain', { signal });
     };
     const requestId = `evaluation-${randomUUID()}`;
-    const ended = askGateway({ gateway, socket: new Socket(), requestId }, { path, onPiece, ...request }, signal);
+    const ended = askGateway({ gateway, socket: new Socket(), requestId }, { path, onPiece, contentType, body: [bytes] }, signal);
     ended.then(
       () => arriving.end(),
       (error: unknown) => arriving.destroy(error instanceof Error ? error : new Error(String(error))),
@@ -106,20 +105,9 @@ const askThrough =
     arriving.on('error', () => undefined);
     const failed = await Promise.race([begun.promise, ended.then((answer) => (answer.status === 200 ? undefined : answer))]);
     if (failed !== undefined) return { status: failed.status, contentType: 'application/json', body: bytesOf(Buffer.from(failed.text)) };
-    return { status: 200, contentType: body['stream'] === true ? 'text/event-stream' : 'application/json', body: arriving };
+    return { status: 200, contentType: request.body['stream'] === true ? 'text/event-stream' : 'application/json', body: arriving };
   };
 
 async function* bytesOf(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
-}
-
-const jsonOf = (body: unknown) => ({ contentType: 'application/json', body: [Buffer.from(JSON.stringify(body))] });
-
-function formOf(fields: Readonly<Record<string, unknown>>, { name, bytes }: Recording) {
-  const boundary = `svc-${randomUUID()}`;
-  const part = (head: string): string => `--${boundary}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`;
-  const texts = Object.entries(fields).map(([key, value]) => `${part(`name=${JSON.stringify(key)}`)}${String(value)}\r\n`);
-  const file = `${part(`name="file"; filename=${JSON.stringify(name)}\r\nContent-Type: application/octet-stream`)}`;
-  const body = [Buffer.from(`${texts.join('')}${file}`), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)];
-  return { contentType: `multipart/form-data; boundary=${boundary}`, body };
 }

@@ -13,12 +13,11 @@ import { SlotBar, useSlotChoice } from './slot-choice.tsx';
 import { useConversation } from './use-conversation.ts';
 
 export function Chat(): JSX.Element {
-  const { client } = useApp();
   const choice = useSlotChoice('chat');
   const [prompt, setPrompt] = useState('');
   const [images, setImages] = useState<readonly string[]>([]);
   const [toolText, setToolText] = useState('');
-  const { messages, answer, ask, stop, clear } = useConversation(client);
+  const { messages, answer, ask, stop, clear } = useConversation();
   const hasVision = useVision(choice.slot);
   const tools = readTools(toolText);
   const sent = hasVision ? images : [];

@@ -1,5 +1,5 @@
 /** The conversation of this tab. It outlives the page, so that a look at another page or a reload loses nothing. */
-import { signal } from '@preact/signals';
+import { useApp, type App } from '../app-context.ts';
 import { EMPTY_ANSWER, extendAnswer, chatBody, readMessages, type ChatMessage } from '../decide/chat.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { P } from '../texts-playground.ts';
@@ -22,41 +22,47 @@ export interface Conversation {
 }
 
 const KEY = 'svc.conversation';
-const messages = signal<readonly ChatMessage[]>(readMessages(sessionStorage.getItem(KEY) ?? ''));
-const answer = signal<ChatMessage | undefined>(undefined);
-/** Ends the request that is running. */
-const running: { current?: AbortController } = {};
 
-messages.subscribe(store);
-// The part of an answer that has arrived is kept.
-addEventListener('pagehide', () => {
-  if (answer.peek() !== undefined) store([...messages.peek(), { ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }]);
-});
-
-export function useConversation(client: Client): Conversation {
+export function useConversation(): Conversation {
+  const app = useApp();
+  const { messages, answer, running } = app.conversation;
+  if (messages.peek() === undefined) messages.value = readMessages(sessionStorage.getItem(KEY) ?? '');
   return {
-    messages: messages.value,
+    messages: messages.value ?? [],
     answer: answer.value,
-    ask: (question) => void send(client, question),
-    stop: () => running.current?.abort(),
-    clear: () => (messages.value = []),
+    ask: (question) => void send(app, question),
+    stop: () => running.peek()?.abort(),
+    clear() {
+      messages.value = [];
+      sessionStorage.removeItem(KEY);
+    },
   };
 }
 
-async function send(client: Client, { model, added, tools }: Question): Promise<void> {
-  const asked: readonly ChatMessage[] = [...messages.peek(), ...added];
+async function send({ client, conversation }: App, { model, added, tools }: Question): Promise<void> {
+  const { messages, answer, running } = conversation;
+  const asked: readonly ChatMessage[] = [...(messages.peek() ?? []), ...added];
   const stop = new AbortController();
-  running.current = stop;
+  // A reload keeps the part of the answer that has arrived.
+  const keepPart = (): void => store([...asked, { ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }]);
+  addEventListener('pagehide', keepPart);
+  running.value = stop;
   messages.value = asked;
   answer.value = EMPTY_ANSWER;
   const body = { ...chatBody(model, asked, tools), stream: true, stream_options: { include_usage: true } };
-  const last = await readAnswer(client, body, stop.signal);
+  const last = await readAnswer(client, body, { stop: stop.signal, onAnswer: (read) => (answer.value = read) });
+  removeEventListener('pagehide', keepPart);
   messages.value = [...asked, last];
   answer.value = undefined;
+  store([...asked, last]);
 }
 
 /** Shows the growing response at most once per frame. An error becomes part of the conversation. */
-async function readAnswer(client: Client, body: object, stop: AbortSignal): Promise<ChatMessage> {
+async function readAnswer(
+  client: Client,
+  body: object,
+  { stop, onAnswer }: { readonly stop: AbortSignal; readonly onAnswer: (answer: ChatMessage) => void },
+): Promise<ChatMessage> {
   let read = EMPTY_ANSWER;
   let drawing = 0;
   const sentAt = performance.now();
@@ -67,7 +73,7 @@ async function readAnswer(client: Client, body: object, stop: AbortSignal): Prom
       read = extendAnswer(read, data);
       if (read.content !== '' || read.reasoning !== '') firstAt ??= performance.now();
       cancelAnimationFrame(drawing);
-      drawing = requestAnimationFrame(() => (answer.value = read));
+      drawing = requestAnimationFrame(() => onAnswer(read));
     });
   } catch (error) {
     read = { ...read, ended: stop.aborted ? P.stopped : messageOf(error) };
@@ -83,8 +89,7 @@ async function readAnswer(client: Client, body: object, stop: AbortSignal): Prom
 /** What does not fit into the storage of the browser, such as many images, lasts until the reload. */
 function store(kept: readonly ChatMessage[]): void {
   try {
-    if (kept.length === 0) sessionStorage.removeItem(KEY);
-    else sessionStorage.setItem(KEY, JSON.stringify(kept));
+    sessionStorage.setItem(KEY, JSON.stringify(kept));
   } catch {
     sessionStorage.removeItem(KEY);
   }

@@ -81,9 +81,9 @@ function Editing({ tools, slot, written, patch, restart }: EditingProps): JSX.El
   };
   const document = useMemo(() => readDocument(tools, text), [text]);
   const writeForm = (next: Table): void => {
-    const written = tools.write(next);
-    setText(written);
-    setShown({ text: written });
+    const toml = tools.write(next);
+    setText(toml);
+    setShown({ text: toml });
   };
   return (
     <div class="tab edit">

@@ -25,7 +25,7 @@ import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import type { WatchNear } from './long-list.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { useSelector } from '../parts/use-selector.ts';
-import type { Condition, Providers, Slot } from '../types.ts';
+import type { Condition, Providers } from '../types.ts';
 import { changeOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {
@@ -89,24 +89,31 @@ type ReadProps = Pick<CardProps, 'signals'>;
 
 function Alarm({ name, signals: { slot } }: PartProps): JSX.Element | null {
   const alarm = useSelector(() => needsAttention(slot.value));
+  const model = useSelector(() => slot.value.status.wanted_model ?? slot.value.status.model);
   if (alarm === undefined) return null;
   return (
     <p class="alarm">
       <strong>
         {T.needsAttention}: {alarm.reason}
       </strong>{' '}
-      {alarm.message} <Fix name={name} slot={slot.value} alarm={alarm} />
+      {alarm.message} <Fix name={name} model={model} alarm={alarm} />
     </p>
   );
 }
 
+interface FixProps {
+  readonly name: string;
+  /** The model that the slot wants. */
+  readonly model: string | null;
+  readonly alarm: Condition;
+}
+
 /** What repairs the slot, or shows how. */
-function Fix({ name, slot, alarm }: { readonly name: string; readonly slot: Slot; readonly alarm: Condition }): JSX.Element {
+function Fix({ name, model, alarm }: FixProps): JSX.Element {
   const { client, change } = useApp();
   const [failure, setFailure] = useState('');
   const may = useMay();
   const fix = may('admin') ? fixOf(alarm) : 'explain';
-  const model = slot.status.wanted_model ?? slot.status.model;
   const accept = async (id: string): Promise<void> => {
     // Loaded on demand, with the list of models.
     const { acceptLicence } = await import('../pages/model-row.tsx');

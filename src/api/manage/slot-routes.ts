@@ -63,7 +63,11 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       errors: ['slot.not_found', 'server.starting'],
       async handler({ params: { name } }) {
         const stored = await deps.manage.editor.read(name);
-        if (stored?.text === undefined) throw await noSuchSlot(deps, name);
+        if (stored === undefined) throw await noSuchSlot(deps, name);
+        if (stored.text === undefined)
+          throw new ApiError('slot.not_found', `Slot "${name}" is no file here: read it with "kubectl get slotspec ${name} -o yaml"`, {
+            param: 'name',
+          });
         return { status: 200, body: { text: stored.text, resource_version: stored.resourceVersion } };
       },
     }),

@@ -33,7 +33,7 @@ export const CASE_LEVELS = MOST_LEVELS + 3;
 
 const Json = boundedRecord(z.unknown(), 100).superRefine((value, { addIssue }) => {
   if (!isFlat(value, MOST_LEVELS)) addIssue({ code: 'custom', message: `Use at most ${MOST_LEVELS} levels of lists and tables` });
-  else if (Buffer.byteLength(JSON.stringify(value)) > MOST_BYTES)
+  else if (new TextEncoder().encode(JSON.stringify(value)).length > MOST_BYTES)
     addIssue({ code: 'custom', message: `Use at most ${MOST_BYTES} bytes as JSON` });
 });
 

@@ -110,6 +110,17 @@ describe('PUT /api/slots/{name}', () => {
     expect(world.slots.texts.get(PRIMARY)).toBe('# Mine\n[model]\ndefault = "c"\n');
   });
 
+  test('says where the text of a slot is that is no file', async () => {
+    world.slots.fillsDefaults = true;
+    const { status, body } = await call('GET', '/api/slots/primary/text');
+    world.slots.fillsDefaults = false;
+    expect([status, body.error.code, body.error.message]).toEqual([
+      404,
+      'slot.not_found',
+      'Slot "primary" is no file here: read it with "kubectl get slotspec primary -o yaml"',
+    ]);
+  });
+
   test('refuses "If-None-Match: *" if the slot exists', async () => {
     const answer = await call('PUT', '/api/slots/primary', { spec: { model: { default: 'b' } } }, { 'if-none-match': '*' });
     expect(answer).toMatchObject({ status: 409, body: { error: { code: 'slot.conflict' } } });

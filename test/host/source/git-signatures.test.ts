@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createGitRepository, type GitSettings } from '../../../src/host/source/git-repository.ts';
-import type { Sourced } from '../../../src/host/source/ports.ts';
 import { makeKey } from '../../support/git/git-servers.ts';
 import { createTestRepository, type TestRepository } from '../../support/git/repository.ts';
+import { never, openRepository, problemOf, valueOf } from './source-world.ts';
 
 let repository: TestRepository;
 let state: string;
@@ -20,28 +20,8 @@ afterEach(async () => {
   await rm(state, { recursive: true, force: true });
 });
 
-const never = new AbortController().signal;
-const open = (settings: Partial<GitSettings> = {}, fetchTimeoutMs = 30_000) =>
-  createGitRepository({
-    settings: {
-      SVC_GIT_URL: repository.url,
-      SVC_GIT_REF: 'main',
-      SVC_GIT_PATH: '.',
-      SVC_GIT_KEY: undefined,
-      SVC_GIT_KNOWN_HOSTS: undefined,
-      SVC_GIT_ALLOWED_SIGNERS: undefined,
-      ...settings,
-    },
-    directory: path.join(state, 'source'),
-    env: process.env,
-    fetchTimeoutMs,
-  });
-
-function valueOf<T>(result: Sourced<T>): T {
-  if (!result.ok) throw new Error(result.problem.message);
-  return result.value;
-}
-const problemOf = (result: Sourced<unknown>): string => (result.ok ? 'none' : `${result.problem.reason}: ${result.problem.message}`);
+const open = (settings: Partial<GitSettings> = {}, fetchTimeoutMs?: number) =>
+  openRepository({ repository, state, settings, fetchTimeoutMs });
 
 test('without git, the problem says so', async () => {
   const settings = { SVC_GIT_URL: repository.url, SVC_GIT_REF: 'main', SVC_GIT_PATH: '.' };
