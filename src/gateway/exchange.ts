@@ -43,6 +43,7 @@ import { ParkedRequest } from './traffic/parked-request.ts';
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
 const LEAST_ERROR = 400;
+const LEAST_SERVER_ERROR = 500;
 const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
 const CROWDED: FallbackCause = { kind: 'queue' };
 const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
@@ -192,7 +193,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     if (this.#journey === undefined || from === undefined || this.#answer.started || !this.#requestBody.resendable) return false;
     const next = this.#journey.next(cause);
     if (next === undefined) return false;
-    this.#leaveSlot();
+    this.#leaveSlot(cause.kind === 'upstream.failed');
     this.#attempt = undefined;
     this.#hold = undefined;
     this.#parked?.moveOn();
@@ -232,7 +233,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
 
   onLost(lost: LostAttempt): void {
     this.#attempt = undefined;
-    lost.hold.release();
+    lost.hold.release(true);
     this.#request.trace?.end(true);
     this.#parked ??= new ParkedRequest(this.#deps, this, this.#request.trace);
     this.#parked.retry(lost);
@@ -266,7 +267,7 @@ export class Exchange implements ActiveExchange, RequestEvents {
     this.#finished = true;
     const { active, report } = this.#deps;
     active.remove(this.#member);
-    this.#leaveSlot();
+    this.#leaveSlot(status >= LEAST_SERVER_ERROR);
     this.#requestBody.release();
     const counts = this.#attempt?.counts();
     this.#caller.settle({ tokens: counts?.tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
@@ -287,13 +288,13 @@ export class Exchange implements ActiveExchange, RequestEvents {
     });
   }
 
-  #leaveSlot(): void {
+  #leaveSlot(failed: boolean): void {
     this.#parked?.leave();
     this.#request.trace?.end();
     const hold = this.#hold;
     const leaving = this.#attempt?.destroy();
-    if (leaving === undefined) hold?.release();
-    else void leaving.finally(() => hold?.release());
+    if (leaving === undefined) hold?.release(failed);
+    else void leaving.finally(() => hold?.release(failed));
   }
 }
 

@@ -41,8 +41,8 @@ export interface Hold {
   heard(): void;
   /** Kept until another request of the slot reports, or the hold is released. */
   report(progress: RequestProgress): void;
-  /** Later calls do nothing. */
-  release(): void;
+  /** `failed`: its server did not answer, or answered 5xx. Default: it did. Later calls do nothing. */
+  release(failed?: boolean): void;
 }
 
 /** An attempt that ended before any part of an answer was passed on, or because the upstream is loading its model. */

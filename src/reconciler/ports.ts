@@ -253,6 +253,9 @@ export type HostProbe = { read(signal: AbortSignal): Promise<HostFacts> };
 /** What the gateway knows of one workload. */
 export interface WorkloadActivity {
   readonly inFlight: number;
+  /** Requests that have ended on it, and those of them that it did not answer, or answered 5xx. Default: not known. */
+  readonly ended?: number | undefined;
+  readonly failed?: number | undefined;
   /** When the last request ended, or began if one is in flight; milliseconds of the clock's `now()`. */
   readonly lastUsedAt: number | undefined;
   /** When the last bytes of an answer came from it; undefined if there were none, or if that is not known. */

@@ -1,7 +1,8 @@
 /**
- * New models that are judged before they get requests, in random worlds of the real loop: models that answer nonsense,
- * that are slow to answer the cases or never start; edits, crashes of servers and controllers, and other cases at any
- * moment. A model that fails never gets a request, a slot that had a server gets one back, and nothing is judged twice.
+ * New models that are judged before they get requests, and watched afterwards, in random worlds of the real loop:
+ * models that answer nonsense, that are slow to answer the cases, never start, crash after a while or fail requests;
+ * edits, crashes of servers and controllers, and other cases at any moment. A model that fails never gets another
+ * request, a slot that had a server gets one back, and nothing is judged twice.
  */
 import { describe, expect, test } from '@jest/globals';
 import type { Checks } from '../../src/evaluation/decide/rollout-state.ts';
@@ -17,8 +18,14 @@ const GOOD = ['a.gguf', 'c.gguf'] as const;
 const NONSENSE = ['b.gguf', 'd.gguf'] as const;
 /** Its server never answers a probe. */
 const DEAD = 'e.gguf';
-const MODELS = [...GOOD, ...NONSENSE, DEAD] as const;
+/** It passes the cases, and its server crashes after a while. */
+const SHAKY = 'f.gguf';
+/** It passes the cases, and its server fails all other requests. */
+const FAILING = 'g.gguf';
+const MODELS = [...GOOD, ...NONSENSE, DEAD, SHAKY, FAILING] as const;
 const isGood = (model: string): boolean => GOOD.some((good) => model.endsWith(good));
+const passes = (model: string): boolean => isGood(model) || model.endsWith(SHAKY) || model.endsWith(FAILING);
+const SHAKY_MS = 45_000;
 const MINUTE_MS = 60_000;
 
 interface Rollouts {
@@ -35,7 +42,7 @@ function createRollouts(random: Random): { readonly state: Rollouts; readonly wo
   const evaluation: Evaluation = async (server, cases, signal) => {
     await pause(world.clock, random.int(0, 20_000), signal);
     const model = server.spec.model.default;
-    const passed = isGood(model) ? 1 : 0;
+    const passed = passes(model) ? 1 : 0;
     const miss = { case: 1, required: true, question: 'Who?', expectation: 'contains "a"', answer: model };
     return { cases: cases.length, passed, misses: passed === 1 ? [] : [miss], firstTokenP95: 1, tokensPerSecond: 1 };
   };
@@ -43,6 +50,11 @@ function createRollouts(random: Random): { readonly state: Rollouts; readonly wo
     rollouts: {
       checks,
       evaluation,
+      fails(model) {
+        if (!model.endsWith(FAILING)) return false;
+        state.kills += 1;
+        return true;
+      },
       settled(settlement) {
         if (settlement.kind !== 'verdict') return;
         const { revision, outcome, checks: digest } = settlement.verdict;
@@ -58,20 +70,32 @@ function createRollouts(random: Random): { readonly state: Rollouts; readonly wo
 
 function documentOf(random: Random, model: string): SlotDocument {
   const compare = random.chance(0.3);
+  const isWatched = random.chance(0.4) || model === SHAKY || model === FAILING;
+  const judges = {
+    check: 'checks/a.jsonl',
+    onFailure: random.pick(['revert', 'hold'] as const),
+    ...(compare ? { compare, tolerance: 0.1 } : {}),
+  };
+  const watch = isWatched ? { watch: '5m' } : {};
   return {
     model: { default: model },
     load: random.chance(0.3) ? 'on-demand' : 'always',
     lifecycle: { swap: random.pick(['auto', 'blue-green', 'drain']), startTimeout: '20s', drainTimeout: '10s' },
-    rollout: { check: 'checks/a.jsonl', onFailure: random.pick(['revert', 'hold']), ...(compare ? { compare, tolerance: 0.1 } : {}) },
+    rollout: passes(model) && isWatched && random.chance(0.3) ? watch : { ...judges, ...watch },
   };
 }
 
 /** Every request is answered by a model that has passed. */
-function look(world: World, { violations }: Rollouts): void {
+function look(world: World, state: Rollouts): void {
   const models = new Map(world.runtime.list().map(({ id, container }) => [id, container.argv?.[2] ?? '']));
   for (const { id, hold } of world.life().traffic.requests) {
     const model = hold === undefined ? undefined : models.get(hold);
-    if (model !== undefined && !isGood(model)) violations.push(`Request ${id} goes to "${model}"`);
+    if (model !== undefined && !passes(model)) state.violations.push(`Request ${id} goes to "${model}"`);
+  }
+  for (const { id, phase } of world.runtime.list()) {
+    if (phase !== 'running' || models.get(id)?.endsWith(SHAKY) !== true || world.runtime.runningMs(id) < SHAKY_MS) continue;
+    world.runtime.exit(id);
+    state.kills += 1;
   }
 }
 
@@ -142,7 +166,12 @@ describe('a new model that is judged', () => {
     // What loads on demand is judged with the next request.
     if (world.slot('primary').status.state === 'offline') return expect(slot?.spec.load).toBe('on-demand');
     const stalled = world.slot('primary').status.conditions.find(({ type }) => type === 'Stalled');
-    if (isGood(last))
+    if (last === FAILING && slot?.rollout?.rolledBack === undefined) return expect(slot?.spec.model.default).toBe(FAILING);
+    if (slot?.rollout?.isOnTrial === false) expect(slot.rollout.watched).toBeUndefined();
+    const { because } = slot?.rollout?.rolledBack?.verdict ?? {};
+    if (passes(last) && because !== undefined)
+      expect([because, state.kills > 0]).toEqual([expect.stringMatching(/^It was watched/u), true]);
+    if (isGood(last) && because === undefined)
       expect([slot?.spec.model.default, slot?.rollout?.isOnTrial, stalled?.status, explained]).toEqual([last, false, 'False', explained]);
     else
       expect([stalled?.reason, explained]).toEqual([

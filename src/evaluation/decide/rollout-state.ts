@@ -6,15 +6,17 @@
  *     no text has served         accepted    whatever it says
  *     same model as accepted     accepted
  *     another model              on trial    "passed" → accepted   "held" → on trial   "rolled_back" → waits
+ *     another model, no cases    in force    accepted once it serves
  *
- * Pure.
+ * An accepted text of another model may be watched for a while, and is rolled back if its model fails meanwhile. Pure.
  */
 import { z } from 'zod';
+import { defined } from '../../schema/pod/kube-fields.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { Miss, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
 import type { AcceptedText } from '../../schema/slot/paused-text.ts';
-import { hasChecks } from '../../schema/slot/scaling.ts';
+import { canRollBack, hasChecks } from '../../schema/slot/scaling.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
 import type { EvaluationReport } from './evaluation-report.ts';
 
@@ -50,6 +52,13 @@ export interface Accepted extends AcceptedText {
   readonly baseline?: { readonly checks: string; readonly report: EvaluationReport } | undefined;
 }
 
+/** `since`: in monotonic milliseconds; undefined until the model serves in this process. */
+interface Watched {
+  /** The text to which a failure returns. */
+  readonly previous: Accepted;
+  readonly since: number | undefined;
+}
+
 export interface RolledBack extends AcceptedText {
   readonly verdict: Verdict;
 }
@@ -62,13 +71,17 @@ export interface RolloutState {
   readonly isOnTrial: boolean;
   /** About the text that is on trial. */
   readonly verdict?: Verdict | undefined;
+  /** Set while the model of the accepted text is watched. */
+  readonly watched?: Watched | undefined;
   /** The newest text, which is not in force. */
   readonly rolledBack?: RolledBack | undefined;
 }
 
 /** What became of a workload of this generation. An edit in the meantime makes it void. */
 export type Settlement = { readonly generation: number } & (
-  | { readonly kind: 'served'; readonly revision: string }
+  | { readonly kind: 'served'; readonly revision: string; /** In monotonic milliseconds. */ readonly at: number }
+  /** The time is over in which it was watched. */
+  | { readonly kind: 'proven' }
   | { readonly kind: 'baseline'; readonly revision: string; readonly checks: string; readonly report: EvaluationReport }
   | { readonly kind: 'verdict'; readonly verdict: Verdict }
 );
@@ -84,16 +97,20 @@ export function judgeText(
   newest: AcceptedText,
   checks: Checks | undefined,
 ): Texts {
-  const { accepted, rolledBack } = before.rollout ?? {};
-  if (!hasChecks(newest.spec.rollout)) return { inForce: newest, rollout: undefined };
+  const { accepted, rolledBack, watched } = before.rollout ?? {};
+  if (!canRollBack(newest.spec.rollout)) return { inForce: newest, rollout: undefined };
   if (accepted === undefined) return { inForce: newest, rollout: { checks, isOnTrial: false } };
   const holds = ({ checks: digest }: Verdict): boolean => checks === undefined || digest === checks.digest;
   if (rolledBack !== undefined && holds(rolledBack.verdict) && isSameValue(rolledBack.spec, newest.spec))
     return { inForce: accepted, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...newest, verdict: rolledBack.verdict } } };
   if (!changesModel(accepted.spec, newest.spec))
-    return { inForce: newest, rollout: { checks, accepted: { ...accepted, ...newest }, isOnTrial: false } };
+    return { inForce: newest, rollout: { checks, accepted: { ...accepted, ...newest }, isOnTrial: false, ...defined({ watched }) } };
+  if (!hasChecks(newest.spec.rollout)) return { inForce: newest, rollout: { checks, accepted, isOnTrial: false, ...defined({ watched }) } };
   const verdict = before.inForce !== undefined && !changesModel(before.inForce.spec, newest.spec) ? before.rollout?.verdict : undefined;
-  return { inForce: newest, rollout: { checks, accepted, isOnTrial: true, ...(verdict && holds(verdict) ? { verdict } : {}) } };
+  return {
+    inForce: newest,
+    rollout: { checks, accepted, isOnTrial: true, ...defined({ watched, verdict: verdict && holds(verdict) ? verdict : undefined }) },
+  };
 }
 
 /** Whether another model, or the same one on another server or build of a server, answers. */
@@ -122,18 +139,29 @@ export function settleRollout<State extends Texts>(state: State, settlement: Set
   const { accepted, checks } = rollout;
   switch (settlement.kind) {
     case 'served': {
-      const { revision } = settlement;
+      const { revision, at } = settlement;
       const baseline = accepted?.revision === revision ? accepted.baseline : undefined;
-      return { inForce, rollout: { ...rollout, accepted: { ...inForce, revision, baseline }, isOnTrial: false, verdict: undefined } };
+      const previous = rollout.watched?.previous ?? accepted;
+      const isWatched = inForce.spec.rollout?.watch !== undefined && previous !== undefined && changesModel(previous.spec, inForce.spec);
+      const watched = isWatched ? { previous, since: at } : undefined;
+      return { inForce, rollout: { checks, accepted: { ...inForce, revision, baseline }, isOnTrial: false, ...defined({ watched }) } };
     }
+    case 'proven':
+      return rollout.watched === undefined ? state : { inForce, rollout: { ...rollout, watched: undefined } };
     case 'baseline':
       if (accepted?.revision !== settlement.revision) return state;
       return { inForce, rollout: { ...rollout, accepted: { ...accepted, baseline: settlement } } };
     case 'verdict': {
       const { verdict } = settlement;
-      if (!rollout.isOnTrial || accepted === undefined) return state;
-      if (verdict.outcome !== 'rolled_back') return { inForce, rollout: { ...rollout, verdict } };
-      return { inForce: accepted, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...inForce, verdict } } };
+      const { isOnTrial, watched } = rollout;
+      const back = isOnTrial ? accepted : watched?.previous;
+      if (back === undefined) return state;
+      if (verdict.outcome !== 'rolled_back') return isOnTrial ? { inForce, rollout: { ...rollout, verdict } } : state;
+      const rolledBack = { ...inForce, verdict };
+      return {
+        inForce: back,
+        rollout: { checks, accepted: back, isOnTrial: false, ...defined({ watched: isOnTrial ? watched : undefined }), rolledBack },
+      };
     }
     default:
       return settlement satisfies never;
@@ -143,19 +171,27 @@ export function settleRollout<State extends Texts>(state: State, settlement: Set
 type ParseText = (document: unknown) => AcceptedText | undefined;
 
 /** What outlives a restart: the texts and the verdicts, without the cases. */
-export const storedRollout = ({ accepted, isOnTrial, verdict, rolledBack }: RolloutState) => ({
-  accepted: accepted && { document: accepted.document, revision: accepted.revision, baseline: accepted.baseline },
+export const storedRollout = ({ accepted, isOnTrial, verdict, watched, rolledBack }: RolloutState) => ({
+  accepted: accepted && storedText(accepted),
   isOnTrial,
   verdict,
+  previous: watched && storedText(watched.previous),
   rolledBack: rolledBack && { document: rolledBack.document, verdict: rolledBack.verdict },
 });
 
+const storedText = ({ document, revision, baseline }: Accepted) => ({ document, revision, baseline });
+
+const StoredText = z.object({
+  document: z.unknown(),
+  revision: z.string(),
+  baseline: z.object({ checks: z.string(), report: Report }).optional(),
+});
+
 const Stored = z.object({
-  accepted: z
-    .object({ document: z.unknown(), revision: z.string(), baseline: z.object({ checks: z.string(), report: Report }).optional() })
-    .optional(),
+  accepted: StoredText.optional(),
   isOnTrial: z.boolean(),
   verdict: Verdict.optional(),
+  previous: StoredText.optional(),
   rolledBack: z.object({ document: z.unknown(), verdict: Verdict }).optional(),
 });
 
@@ -163,12 +199,17 @@ const Stored = z.object({
 export function recallRollout(stored: unknown, parse: ParseText): RolloutState | undefined {
   const known = isTable(stored) ? Stored.safeParse(stored).data : undefined;
   if (known === undefined) return undefined;
-  const text = known.accepted && parse(known.accepted.document);
-  const accepted = text && known.accepted && { ...text, revision: known.accepted.revision, baseline: reportOf(known.accepted.baseline) };
+  const recallText = (text: z.infer<typeof StoredText> | undefined): Accepted | undefined => {
+    const parsed = text && parse(text.document);
+    return parsed && text && { ...parsed, revision: text.revision, baseline: reportOf(text.baseline) };
+  };
+  const accepted = recallText(known.accepted);
+  const previous = recallText(known.previous);
   const rejected = known.rolledBack && parse(known.rolledBack.document);
   const rolledBack = rejected && known.rolledBack && { ...rejected, verdict: known.rolledBack.verdict };
   const isOnTrial = known.isOnTrial && accepted !== undefined;
-  return { checks: undefined, accepted, isOnTrial, ...(isOnTrial ? { verdict: known.verdict } : {}), rolledBack };
+  const watched = accepted && previous && { previous, since: undefined };
+  return { checks: undefined, accepted, isOnTrial, ...(isOnTrial ? { verdict: known.verdict } : {}), ...defined({ watched }), rolledBack };
 }
 
 const reportOf = (baseline: { readonly checks: string; readonly report: z.infer<typeof Report> } | undefined): Accepted['baseline'] =>

@@ -47,6 +47,8 @@ interface Entry {
   readonly slotLoad: SlotLoad;
   readonly holders: DenseSet<Holder>;
   loads: readonly Load[];
+  ended: number;
+  failed: number;
   lastUsedAt: number;
   lastHeardAt: number | undefined;
 }
@@ -84,7 +86,16 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
       slots.set(slot, slotLoad);
     }
     slotLoad.entries += 1;
-    const entry: Entry = { slot, slotLoad, holders: createDenseSet(), loads: [], lastUsedAt: 0, lastHeardAt: undefined };
+    const entry: Entry = {
+      slot,
+      slotLoad,
+      holders: createDenseSet(),
+      loads: [],
+      ended: 0,
+      failed: 0,
+      lastUsedAt: 0,
+      lastHeardAt: undefined,
+    };
     entries.set(workload, entry);
     return entry;
   }
@@ -127,8 +138,10 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
     return load;
   }
 
-  function release(load: Load, member: Member<Holder>): void {
+  function release(load: Load, member: Member<Holder>, failed: boolean): void {
     const { entry } = load;
+    entry.ended += 1;
+    if (failed) entry.failed += 1;
     entry.holders.remove(member);
     entry.slotLoad.inFlight -= 1;
     if (entry.slotLoad.reported?.by === member) {
@@ -175,16 +188,16 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
           entry.slotLoad.reported = { by: member, progress };
           onProgress?.(slot.name, progress);
         },
-        release() {
-          if (member.index !== -1) release(load, member);
+        release(failed = false) {
+          if (member.index !== -1) release(load, member, failed);
         },
       };
     },
     activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
       new Map(
-        [...entries].map(([workload, { holders, lastUsedAt, lastHeardAt }]) => [
+        [...entries].map(([workload, { holders, ended, failed, lastUsedAt, lastHeardAt }]) => [
           workload,
-          { inFlight: holders.size, lastUsedAt, lastHeardAt },
+          { inFlight: holders.size, ended, failed, lastUsedAt, lastHeardAt },
         ]),
       ),
     inFlight,

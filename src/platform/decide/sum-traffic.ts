@@ -28,6 +28,8 @@ function sumOf<Key, Value>(
 function addActivity(one: WorkloadActivity, other: WorkloadActivity): WorkloadActivity {
   return {
     inFlight: one.inFlight + other.inFlight,
+    ended: (one.ended ?? 0) + (other.ended ?? 0),
+    failed: (one.failed ?? 0) + (other.failed ?? 0),
     lastUsedAt: latest(one.lastUsedAt, other.lastUsedAt),
     lastHeardAt: latest(one.lastHeardAt, other.lastHeardAt),
   };

@@ -19,7 +19,7 @@ import { computesWith } from './facts/choose-backend.ts';
 import { deriveState, findSubject, stateFactsOf } from './rules/derive-state.ts';
 import { insufficientMemory, type Gate } from './rules/gates.ts';
 import { totalBytes, type MemoryVerdict } from './facts/memory-pools.ts';
-import { whyTrialEnds } from './rules/evaluation.ts';
+import { watchedUntil, whyTrialEnds, whyWatchFails } from './rules/evaluation.ts';
 import { abandonedAt, loadsFor, whyAsleep } from './rules/wanted.ts';
 import { planCrashNotes, planInPlaceUpdates } from './steps/plan-in-place-updates.ts';
 import { planEvaluation } from './steps/plan-evaluation.ts';
@@ -58,7 +58,8 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const unwanted = notWanted ?? memoryGate;
   const wanted = unwanted === undefined;
   const warm = wanted && ahead !== undefined ? view.warm : undefined;
-  const startable = gates.length === 0 && view.template !== undefined;
+  const watchFails = whyWatchFails(view);
+  const startable = gates.length === 0 && view.template !== undefined && watchFails === undefined;
   const rests = restOf(view, memory, allocation);
   const roles = assignRoles(view, { unwanted, startable, ...rests, ...roomFor(memory, allocation) });
 
@@ -70,7 +71,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
-  const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
+  const ends = watchFails ?? whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;
@@ -228,6 +229,7 @@ function wakesOf(view: SlotView, wanted: boolean, gates: readonly Gate[], { star
     ...(mayIdle ? [lastActiveAt + idleTimeoutMs] : []),
     ...(view.workloads.some(({ alive, standing }) => alive && standing === 'altered') ? [nextRepairAt(view) ?? now] : []),
     abandonedAt(view) ?? now,
+    watchedUntil(view) ?? now,
   ].filter((at) => at > now && Number.isFinite(at));
 }
 

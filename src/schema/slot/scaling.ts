@@ -80,6 +80,10 @@ export const Rollout = z
         tokensPerSecond: optional('Least number of tokens in a second', z.number().min(0).max(1_000_000)),
       }),
     ),
+    watch: optional(
+      'How long a new model is watched from its first answer on. If its server crashes, computes nonsense or fails requests meanwhile, the text before is in force again. Not in a cluster',
+      durationWithin('1s', '7d'),
+    ),
     onFailure: optional(
       'What happens to a model that fails. "revert": the text that was accepted last is in force again; "hold": the new model stays loaded without requests while the old one serves, and as "revert" where none does. Default: "revert"',
       z.enum(['revert', 'hold']),
@@ -91,6 +95,9 @@ export type RolloutSpec = Readonly<z.output<typeof Rollout>>;
 
 /** Whether cases judge a new model of the slot. */
 export const hasChecks = (rollout: RolloutSpec | undefined): boolean => rollout?.check !== undefined || rollout?.cases !== undefined;
+
+/** Whether the text before comes back where a new model fails. */
+export const canRollBack = (rollout: RolloutSpec | undefined): boolean => hasChecks(rollout) || rollout?.watch !== undefined;
 
 export function resolveAutoscale({ min, max, target, window }: z.output<typeof Autoscale>) {
   return { min, max, inFlight: target.inFlight, windowMs: parseDurationMs(window) };

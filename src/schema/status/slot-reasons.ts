@@ -203,12 +203,16 @@ export const PROBLEM_REASONS = {
     'Run `svcctl model verify` to see whether its file is correct; get the model again, or choose another one or another `backend`; then restart the slot',
   ),
   RolledBack: stalling(
-    'The last edit brought a model that failed the cases of the slot or did not start, so the text before it is in force again',
-    'Read the misses in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
+    'The last edit brought a model that failed the cases of the slot, did not start, or failed while it was watched, so the text before it is in force again',
+    'Read the reason in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
   ),
   EvaluationFailed: stalling(
     'The new model failed the cases of the slot; it stays loaded without requests, as `on_failure` is `hold`, and the old one serves',
     'Read the misses in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
+  ),
+  RequestsFailed: reason(
+    'A new model failed too many requests while it was watched, so the text before it is in force again',
+    'Read `svcctl slot logs <slot>`, and edit the slot',
   ),
   CrashLoop: stalling(
     'The slot has failed too often in a short time and is not started again',

@@ -69,6 +69,8 @@ export interface TrafficRows {
   readonly workloads: readonly {
     readonly workload: WorkloadId;
     readonly inFlight: number;
+    readonly ended: number | undefined;
+    readonly failed: number | undefined;
     readonly usedAgoMs: number;
     readonly heardAgoMs: number | undefined;
   }[];

@@ -94,11 +94,13 @@ export function createSharedTraffic({ local, board, now, abort, sync }: SharedTr
 
 /** Returns the slots for which a worker got its first or lost its last request. */
 function takeRows({ workloads, demand, inFlight }: Reported, rows: TrafficRows, at: number): ReadonlySet<SlotName> {
-  for (const { workload, inFlight: count, usedAgoMs, heardAgoMs } of rows.workloads) {
+  for (const { workload, inFlight: count, ended, failed, usedAgoMs, heardAgoMs } of rows.workloads) {
     // The one that was used last comes last.
     workloads.delete(workload);
     workloads.set(workload, {
       inFlight: count,
+      ended,
+      failed,
       lastUsedAt: at - usedAgoMs,
       lastHeardAt: heardAgoMs === undefined ? undefined : at - heardAgoMs,
     });

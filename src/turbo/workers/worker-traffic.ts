@@ -24,8 +24,9 @@ export function createWorkerTraffic({ board, now, settings, onChange }: WorkerTr
   let sent: TrafficFacts = { workloads: new Map(), demand: new Map() };
   const facts = (): TrafficFacts => ({ workloads: holds.activity(), demand: parking.demand() });
 
-  function workloadRow(workload: WorkloadId, { inFlight, lastUsedAt, lastHeardAt }: WorkloadActivity, at: number) {
-    return { workload, inFlight, usedAgoMs: at - (lastUsedAt ?? at), heardAgoMs: lastHeardAt === undefined ? undefined : at - lastHeardAt };
+  function workloadRow(workload: WorkloadId, { lastUsedAt, lastHeardAt, inFlight, ended, failed }: WorkloadActivity, at: number) {
+    const heardAgoMs = lastHeardAt === undefined ? undefined : at - lastHeardAt;
+    return { workload, inFlight, ended, failed, usedAgoMs: at - (lastUsedAt ?? at), heardAgoMs };
   }
 
   function slotRow(slot: SlotName, { waiting, waitingSince, lastAskedAt, caller }: Demand, at: number): TrafficRows['slots'][number] {

@@ -100,17 +100,65 @@ describe('a settlement', () => {
     const report = { cases: 1, passed: 1, misses: [], firstTokenP95: 5, tokensPerSecond: undefined };
     const asked = settleRollout(onTrial, { generation: 2, kind: 'baseline', revision: 'rev-a', checks: 'one', report });
     expect(asked.rollout?.accepted?.baseline).toMatchObject({ checks: 'one', report });
-    const served = settleRollout(settled('passed'), { generation: 2, kind: 'served', revision: 'rev-b' });
+    const served = settleRollout(settled('passed'), { generation: 2, kind: 'served', revision: 'rev-b', at: 7 });
     expect(served).toMatchObject({
       inForce: B,
-      rollout: { isOnTrial: false, verdict: undefined, accepted: { spec: B.spec, revision: 'rev-b', baseline: undefined } },
+      rollout: { isOnTrial: false, accepted: { spec: B.spec, revision: 'rev-b', baseline: undefined } },
     });
-    expect(settleRollout(asked, { generation: 2, kind: 'served', revision: 'rev-a' }).rollout?.accepted?.baseline).toBeDefined();
+    expect(served.rollout?.verdict).toBeUndefined();
+    expect(settleRollout(asked, { generation: 2, kind: 'served', revision: 'rev-a', at: 7 }).rollout?.accepted?.baseline).toBeDefined();
   });
 
   test('brings the accepted text back', () => {
     expect(reverted.inForce.spec).toBe(A.spec);
     expect(reverted.rollout).toMatchObject({ isOnTrial: false, rolledBack: { spec: B.spec, verdict: verdict('rolled_back') } });
+  });
+
+  test('watches another model that serves, and a failure returns to the one before', () => {
+    const watch = { rollout: { watch: '10m' } };
+    const before = {
+      inForce: textOf('a.gguf', watch),
+      rollout: { checks: undefined, accepted: { ...textOf('a.gguf', watch), revision: 'rev-a' }, isOnTrial: false },
+    };
+    const next = judgeText(before, textOf('b.gguf', watch), undefined);
+    expect(next).toMatchObject({
+      inForce: { document: { model: { default: 'b.gguf' } } },
+      rollout: { isOnTrial: false, accepted: { revision: 'rev-a' } },
+    });
+    const serves = settleRollout(next, { generation: 2, kind: 'served', revision: 'rev-b', at: 7 });
+    expect(serves.rollout).toMatchObject({ accepted: { revision: 'rev-b' }, watched: { previous: { revision: 'rev-a' }, since: 7 } });
+    const failed = settleRollout(serves, { generation: 2, kind: 'verdict', verdict: verdict('rolled_back', '') });
+    expect(failed).toMatchObject({
+      inForce: { document: { model: { default: 'a.gguf' } } },
+      rollout: { accepted: { revision: 'rev-a' }, rolledBack: { spec: next.inForce.spec } },
+    });
+    expect(failed.rollout?.watched).toBeUndefined();
+    expect(judgeText(failed, textOf('b.gguf', watch), undefined).inForce.document).toMatchObject({ model: { default: 'a.gguf' } });
+    // Another one is edited in meanwhile: what has proven itself stays the one to return to.
+    const third = settleRollout(judgeText(serves, textOf('c.gguf', watch), undefined), {
+      generation: 3,
+      kind: 'served',
+      revision: 'rev-c',
+      at: 9,
+    });
+    expect(third.rollout).toMatchObject({ accepted: { revision: 'rev-c' }, watched: { previous: { revision: 'rev-a' }, since: 9 } });
+    // The same model again is nothing new.
+    const again = settleRollout(judgeText(serves, textOf('a.gguf', watch), undefined), {
+      generation: 3,
+      kind: 'served',
+      revision: 'rev-a',
+      at: 9,
+    });
+    expect(again.rollout?.watched).toBeUndefined();
+    expect(settleRollout(serves, { generation: 2, kind: 'proven' }).rollout?.watched).toBeUndefined();
+    expect(settleRollout(before, { generation: 1, kind: 'proven' })).toBe(before);
+    // Names may change meanwhile.
+    const renamed = judgeText(serves, textOf('', { model: { default: 'b.gguf', aliases: ['x'] }, ...watch }), undefined);
+    expect(renamed.rollout?.watched).toEqual(serves.rollout?.watched);
+    // Over a restart, it is watched again from the beginning.
+    const stored: unknown = JSON.parse(JSON.stringify(storedRollout(serves.rollout ?? ACCEPTED)));
+    const recalled = recallRollout(stored, (document) => ({ spec: before.inForce.spec, document: document as AcceptedText['document'] }));
+    expect(recalled?.watched).toMatchObject({ previous: { revision: 'rev-a' }, since: undefined });
   });
 
   test('is void for a slot without a trial, and for another revision', () => {

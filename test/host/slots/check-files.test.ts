@@ -72,7 +72,7 @@ describe('cases of a slot', () => {
     ['rules without cases', 'pass = 0.5', 'Without cases there is nothing to judge'],
     ['a tolerance without a comparison', 'check = "checks/a.jsonl"\ntolerance = 0.1', 'set "compare" to true'],
     ['a pattern that is none', '[[rollout.cases]]\nrequest = { messages = [] }\nexpect = { matches = "(" }', 'expect.matches'],
-    ['a time that is none', 'check = "checks/a.jsonl"\nwatch = "10m"', '"watch"'],
+    ['a time that is none', 'watch = "soon"', 'rollout.watch'],
   ])('%s is a mistake of the text, which says where', async (_what, rollout, message) => {
     await write('checks/a.jsonl', CASE);
     await write('checks/bad.jsonl', `${CASE}{"request": {}}\n`);
@@ -95,7 +95,7 @@ describe('cases of a slot', () => {
     await write('checks/a.jsonl', CASE);
     await save('a.gguf');
     await read();
-    expect((await settle({ kind: 'served', generation: 1, revision: 'rev-a' }))?.rollout?.accepted?.revision).toBe('rev-a');
+    expect((await settle({ kind: 'served', generation: 1, revision: 'rev-a', at: 0 }))?.rollout?.accepted?.revision).toBe('rev-a');
     await save('b.gguf');
     const onTrial = await read();
     expect(onTrial).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf' } }, rollout: { isOnTrial: true } });

@@ -62,6 +62,8 @@ export interface SceneWorkload {
   readonly notedExit?: string;
   readonly probe?: 'passing' | 'asleep' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
+  /** Requests that have ended on it, and those of them that failed. */
+  readonly requests?: { readonly ended: number; readonly failed: number };
   readonly used?: boolean;
   /** Milliseconds ago. */
   readonly heard?: number;
@@ -149,6 +151,7 @@ export function factsOf(scene: Scene): {
         WorkloadId.parse(each.id),
         {
           inFlight: each.inFlight ?? 0,
+          ...each.requests,
           lastUsedAt: each.used === true || (each.inFlight ?? 0) > 0 ? NOW - 100 : undefined,
           lastHeardAt: each.heard === undefined ? undefined : NOW - each.heard,
         },

@@ -100,11 +100,13 @@ export function beginLife({
   const disturb = options.disturb ?? (() => undefined);
   const { pauseMs, rollouts } = options;
   const board = createBoard();
+  const modelOf = (workload: WorkloadId): string => runtime.list().find(({ id }) => id === workload)?.container.argv?.[2] ?? '';
   const traffic = createWorldTraffic({
     clock,
     board,
     parkTimeoutMs: 300_000,
     isFrozen: (id) => isFrozen(id) || options.hangs?.() === true,
+    fails: rollouts?.fails && ((id) => rollouts.fails?.(modelOf(id)) === true),
     isReachable: ({ workload }) => leadership === undefined || runtime.list().some(({ id }) => id === workload),
     ...(options.losesWake === undefined ? {} : { losesWake: options.losesWake }),
   });

@@ -48,6 +48,8 @@ export interface WorldOptions {
     readonly checks: () => Checks;
     readonly evaluation: Evaluation;
     readonly settled: (settlement: Settlement) => void;
+    /** Whether the server fails a request at its end. Default: none does. */
+    readonly fails?: (model: string) => boolean;
   };
   /** What goes wrong with calls of ports. Default: nothing. */
   readonly disturb?: Disturb;

@@ -40,16 +40,29 @@ export interface WorldTrafficOptions {
   readonly isReachable?: (target: Target) => boolean;
   /** Whether the server of a workload is frozen: it finishes nothing. Its requests are sent again when its connections are reset. Default: false. */
   readonly isFrozen?: (workload: WorkloadId) => boolean;
+  /** Whether the server of a workload fails a request at its end. Default: false. */
+  readonly fails?: ((workload: WorkloadId) => boolean) | undefined;
 }
 
 /** A server that was frozen goes on with its requests this long after it was thawed. */
 const THAW_MS = 1000;
 
-export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isReachable, isFrozen }: WorldTrafficOptions): WorldTraffic {
+export function createWorldTraffic({
+  clock,
+  board,
+  parkTimeoutMs,
+  losesWake,
+  isReachable,
+  isFrozen,
+  fails,
+}: WorldTrafficOptions): WorldTraffic {
   const requests: WorldRequest[] = [];
   const parked = new Map<SlotName, Set<WorldRequest>>();
   const held = new Map<WorkloadId, Set<WorldRequest>>();
   const lastUsed = new Map<WorkloadId, number>();
+  const ended = new Map<WorkloadId, number>();
+  const failed = new Map<WorkloadId, number>();
+  const addTo = (counts: Map<WorkloadId, number>, id: WorkloadId): void => void counts.set(id, (counts.get(id) ?? 0) + 1);
   const lastAsked = new Map<SlotName, number>();
   const wakes = new Set<Wake>();
   const aborted = new Set<WorkloadId>();
@@ -71,6 +84,10 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     if (queue?.delete(request) === true && kind === 'left') {
       lastAsked.set(request.slot, clock.now());
       if (queue.size === 0) wakeAll(0);
+    }
+    if (request.hold !== undefined) {
+      addTo(ended, request.hold);
+      if (kind === 'failed') addTo(failed, request.hold);
     }
     release(request);
     request.answers.push(kind);
@@ -97,7 +114,7 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     const finish = (): void => {
       if (request.hold !== workload || !pending(request)) return;
       if (isFrozen?.(workload) === true) clock.at(clock.now() + THAW_MS, finish);
-      else answer(request, 'served');
+      else answer(request, fails?.(workload) === true ? 'failed' : 'served');
     };
     clock.at(clock.now() + request.workMs, finish);
   }
@@ -161,7 +178,8 @@ export function createWorldTraffic({ clock, board, parkTimeoutMs, losesWake, isR
     },
     read() {
       const workloads = new Map<WorkloadId, WorkloadActivity>();
-      for (const [id, lastUsedAt] of lastUsed) workloads.set(id, { inFlight: held.get(id)?.size ?? 0, lastUsedAt });
+      for (const [id, lastUsedAt] of lastUsed)
+        workloads.set(id, { inFlight: held.get(id)?.size ?? 0, ended: ended.get(id), failed: failed.get(id), lastUsedAt });
       const demand = new Map<SlotName, Demand>();
       for (const [slot, lastAskedAt] of lastAsked) {
         const oldest = parked.get(slot)?.values().next().value;

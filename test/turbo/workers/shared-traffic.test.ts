@@ -32,7 +32,7 @@ function open() {
 /** `waiting`: requests that have been parked for a second. */
 function rows(inFlight: number, waiting = 0): TrafficRows {
   return {
-    workloads: [{ workload: W, inFlight, usedAgoMs: 100, heardAgoMs: 50 }],
+    workloads: [{ workload: W, inFlight, ended: 10, failed: 1, usedAgoMs: 100, heardAgoMs: 50 }],
     slots: [{ slot: SLOT, inFlight, waiting, waitingAgoMs: waiting > 0 ? 1000 : undefined, caller: 'token:1', askedAgoMs: 200 }],
   };
 }
@@ -45,7 +45,7 @@ describe('createSharedTraffic()', () => {
     hold();
     shared.take(1, rows(2, 1), false);
     shared.take(2, rows(3, 2), false);
-    expect(shared.read().workloads.get(W)).toEqual({ inFlight: 6, lastUsedAt: NOW, lastHeardAt: NOW - 50 });
+    expect(shared.read().workloads.get(W)).toEqual({ inFlight: 6, ended: 20, failed: 2, lastUsedAt: NOW, lastHeardAt: NOW - 50 });
     expect(shared.read().demand.get(SLOT)).toEqual({ waiting: 3, waitingSince: NOW - 1000, caller: 'token:1', lastAskedAt: NOW - 200 });
     expect(shared.ofSlot(SLOT)).toMatchObject({ inFlight: 6, parked: 3 });
     shared.take(2, rows(1), false);
@@ -58,7 +58,7 @@ describe('createSharedTraffic()', () => {
     shared.read();
     shared.forget(1);
     expect(wakes).toEqual([0]);
-    expect(shared.read().workloads.get(W)).toEqual({ inFlight: 0, lastUsedAt: NOW - 100, lastHeardAt: NOW - 50 });
+    expect(shared.read().workloads.get(W)).toEqual({ inFlight: 0, ended: 10, failed: 1, lastUsedAt: NOW - 100, lastHeardAt: NOW - 50 });
     expect(shared.read().demand.get(SLOT)).toEqual({ waiting: 0, lastAskedAt: NOW - 200 });
     expect(shared.ofSlot(SLOT)).toMatchObject({ inFlight: 0, parked: 0 });
   });

@@ -6,7 +6,7 @@ import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import { chooseText } from '../../../schema/slot/paused-text.ts';
-import { hasChecks } from '../../../schema/slot/scaling.ts';
+import { canRollBack } from '../../../schema/slot/scaling.ts';
 import { parseSlot, type ParsedSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
 export interface ParsedResource {
@@ -80,9 +80,10 @@ function readText(name: SlotName, { metadata, spec: document }: KubeObject, know
 
 /** Pods of a cluster answer no cases yet. A key that has no effect would be taken for a guard. */
 function refuseCases(parsed: ParsedSlot): ParsedSlot {
-  if (!parsed.ok || !hasChecks(parsed.spec.rollout)) return parsed;
-  const key = parsed.spec.rollout?.check === undefined ? 'cases' : 'check';
-  return { ok: false, problems: [{ path: ['rollout', key], message: 'New models are not judged by cases in a cluster: remove this key' }] };
+  if (!parsed.ok || !canRollBack(parsed.spec.rollout)) return parsed;
+  const { check, cases } = parsed.spec.rollout ?? {};
+  const key = check !== undefined ? 'check' : cases !== undefined ? 'cases' : 'watch';
+  return { ok: false, problems: [{ path: ['rollout', key], message: 'New models are not judged in a cluster: remove this key' }] };
 }
 
 const NO_PROBLEMS: readonly SpecProblem[] = [];

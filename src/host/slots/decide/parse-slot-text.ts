@@ -101,8 +101,8 @@ function acceptOne(before: AcceptedSlot | undefined, text: ParsedSlotText): Acce
 
 /** Returns `slot` itself if the settlement is void. */
 export function settleSlot(slot: AcceptedSlot, settlement: Settlement): AcceptedSlot {
-  const { generation, lastGood, rollout, paused } = slot;
-  if (lastGood === undefined || paused !== undefined || settlement.generation !== generation) return slot;
+  const { generation, lastGood, rollout } = slot;
+  if (lastGood === undefined || settlement.generation !== generation) return slot;
   const settled = settleRollout({ inForce: lastGood, rollout }, settlement);
   return settled.rollout === rollout ? slot : { ...slot, lastGood: settled.inForce, rollout: settled.rollout };
 }

@@ -37,6 +37,9 @@ export interface WorkloadFacts {
   readonly inFlight: number;
   /** When bytes of an answer last arrived, in monotonic milliseconds; set only if the last probe got no answer. */
   readonly heardAt: number | undefined;
+  /** Requests that have ended on it, and those that it failed; set only while its slot is watched. */
+  readonly ended: number | undefined;
+  readonly failed: number | undefined;
   /** It has had a request. */
   readonly used: boolean;
   readonly stopUnderWay: boolean;
@@ -134,7 +137,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     imageId,
     options,
     measured: observed.measured?.get(name),
-    workloads: (gathered.workloads.get(name) ?? []).map((fact) => workloadFactsOf(fact, gathered)),
+    workloads: (gathered.workloads.get(name) ?? []).map((fact) => workloadFactsOf(fact, gathered, slot.rollout?.watched !== undefined)),
     waiting: demand?.waiting ?? 0,
     waitingSince: demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt),
     firstCaller: demand?.caller,
@@ -165,7 +168,7 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
 
 const applyOf = (running: RunningAction | undefined) => (running?.action.name === 'apply' ? running.action : undefined);
 
-export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathered): WorkloadFacts {
+export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathered, isWatched = false): WorkloadFacts {
   const { running } = observed;
   const { id, slot, phase } = fact;
   const activity = observed.activity.get(id);
@@ -175,6 +178,8 @@ export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathe
     known,
     inFlight: activity?.inFlight ?? 0,
     heardAt: known.probe?.status === 'silent' ? activity?.lastHeardAt : undefined,
+    ended: isWatched ? activity?.ended : undefined,
+    failed: isWatched ? activity?.failed : undefined,
     used: activity?.lastUsedAt !== undefined,
     stopUnderWay: phase === 'stopping' || running.has(stopKey(id)),
     probeUnderWay: running.has(probeKey(id)),

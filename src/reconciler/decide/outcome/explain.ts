@@ -143,6 +143,7 @@ function verbPhrase(action: Action, tense?: Tense): string {
 
 function settlementText(settlement: ActionArgs['settle']['settlement'], tense: Tense): string {
   if (settlement.kind === 'verdict') return `${inTense('roll', tense)} the last edit back`;
+  if (settlement.kind === 'proven') return `${inTense('end', tense)} the watch over the new model`;
   return `${inTense('accept', tense)} revision "${settlement.revision}"`;
 }
 

@@ -6,10 +6,13 @@
  *     verdict "passed"            it serves, and its text becomes the accepted one
  *     verdict "held"              it stays loaded without requests, as long as the old one serves
  *     it cannot start or be judged   rolled back, like a model that fails
+ *     it serves, is watched and fails   rolled back
  *
  * Pure.
  */
+import { parseDurationMs } from '../../../schema/words/quantities.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
+import type { AttemptKind } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Gate } from './gates.ts';
 import { isPassing } from './workload-faults.ts';
@@ -60,6 +63,39 @@ export function describeTrial(view: SlotView, starting: WorkloadView | undefined
     return { reason: 'EvaluationFailed', message: `The new model gets no requests: ${verdict.because}; edit the slot, or its cases` };
   if (starting === undefined || !isJudged(starting, view)) return undefined;
   return { reason: 'Evaluating', message: 'The new model answers the cases of "rollout" before it gets requests' };
+}
+
+/** Until when the model is watched, in monotonic milliseconds; undefined if it is not. */
+export function watchedUntil({ slot: { rollout }, spec }: SlotView): number | undefined {
+  const since = rollout?.isOnTrial === false ? rollout.watched?.since : undefined;
+  const { watch } = spec.rollout ?? {};
+  return since === undefined ? undefined : since + (watch === undefined ? 0 : parseDurationMs(watch));
+}
+
+/** Others have causes outside of the model: a workload that was removed, an image that cannot be pulled. */
+const OWN_FAULTS: ReadonlySet<AttemptKind> = new Set(['crash', 'probe', 'start-timeout']);
+/** One request fails for many reasons. */
+const FAILED_REQUESTS = 5;
+const FAILED_SHARE = 0.1;
+
+/** Why a model that is watched is rolled back; undefined where it is not. */
+export function whyWatchFails(view: SlotView): Finding | undefined {
+  const { slot, spec, failures, workloads, now, leads } = view;
+  const since = slot.rollout?.watched?.since ?? 0;
+  if (!leads || (watchedUntil(view) ?? 0) <= now) return undefined;
+  const failed = (reason: Finding['reason'], message: string): Finding => ({
+    reason,
+    message: `It was watched for ${spec.rollout?.watch ?? ''} ("watch"): ${message}`,
+  });
+  const fault = failures.find(({ at, kind }) => at >= since && OWN_FAULTS.has(kind));
+  if (fault !== undefined) return failed(fault.failure.reason, fault.failure.message);
+  for (const { standing, known, ended = 0, failed: count = 0 } of workloads) {
+    if (standing === 'outdated') continue;
+    if (known.probe?.status === 'nonsense') return failed('ModelAnswersNonsense', known.probe.message);
+    if (count >= FAILED_REQUESTS && count > ended * FAILED_SHARE)
+      return failed('RequestsFailed', `Its server failed ${count} of ${ended} requests`);
+  }
+  return undefined;
 }
 
 /** Requests wait meanwhile, and the old model could answer them. A second start rules out a fluke. */

@@ -171,6 +171,82 @@ describe('a slot whose new models are judged', () => {
   });
 });
 
+/** "old" was accepted before, and what the slot wants now serves since a minute. */
+function watchedScene(
+  workloads: readonly SceneWorkload[],
+  more: Scene = {},
+  watch: string | undefined = '10m',
+  since = NOW - 60_000,
+): Scene {
+  const { checks: _none, ...state } = { ...ACCEPTED, revision: NEW_REVISION, checks: undefined };
+  const slot = { rollout: watch === '' ? {} : { watch } };
+  const rollout = { checks: undefined, accepted: state, isOnTrial: false, watched: { previous: ACCEPTED, since } };
+  return { ...more, workloads, rollout, slot };
+}
+
+describe('a model that is watched', () => {
+  const KEEPS = ['', 'new', 'open'];
+  test.each<[string, Scene, readonly string[]]>([
+    ['stays while nothing fails', watchedScene([NEW]), KEEPS],
+    ['stays with a few failed requests', watchedScene([{ ...NEW, requests: { ended: 8, failed: 4 } }]), KEEPS],
+    ['stays with a small share of failed requests', watchedScene([{ ...NEW, requests: { ended: 100, failed: 10 } }]), KEEPS],
+    [
+      'stays though the one before fails requests',
+      watchedScene([{ ...OLD, requests: { ended: 9, failed: 9 } }, NEW]),
+      ['stop:old', 'new', 'open'],
+    ],
+    ['stays though somebody removed its server', watchedScene([NEW], { failures: [failed(1000, 'vanish')] }), KEEPS],
+    ['stays though it crashed before it served', watchedScene([NEW], { failures: [failed(70_000, 'crash')] }), KEEPS],
+    [
+      'is rolled back after a crash, and not started again',
+      watchedScene([], { failures: [failed(1000, 'crash')] }),
+      ['settle:primary', 'none', 'park'],
+    ],
+    [
+      'is rolled back where it crashed and was restarted',
+      watchedScene([NEW], { failures: [failed(1000, 'crash')] }),
+      ['settle:primary', 'new', 'open'],
+    ],
+    ['is rolled back when it computes nonsense', watchedScene([{ ...NEW, probe: 'nonsense' }]), ['stop:new settle:primary', 'none', 'park']],
+    [
+      'is rolled back for its failed requests',
+      watchedScene([{ ...NEW, requests: { ended: 40, failed: 5 } }]),
+      ['settle:primary', 'new', 'open'],
+    ],
+    ['stays for a follower', watchedScene([], { failures: [failed(1000, 'crash')], leads: false }), ['apply:primary', 'none', 'park']],
+    ['has proven itself when the time is over', watchedScene([NEW], {}, '1m'), ['settle:primary', 'new', 'open']],
+    ['has proven itself when "watch" is removed', watchedScene([NEW], {}, ''), ['settle:primary', 'new', 'open']],
+    [
+      'is started again after a crash when the time is over',
+      watchedScene([], { failures: [failed(1, 'crash')] }, '1m'),
+      ['settle:primary', 'none', 'park'],
+    ],
+  ])('%s', (_what, scene, expected) => {
+    expect(outcome(scene)).toEqual(expected);
+  });
+
+  test('is watched from its first answer in this process on', () => {
+    const scene = watchedScene([NEW]);
+    const { rollout } = scene;
+    if (rollout?.watched === undefined) throw new Error('Nothing is watched');
+    const recalled = { ...scene, rollout: { ...rollout, watched: { ...rollout.watched, since: undefined } } };
+    expect(settledBy(recalled)).toEqual({ kind: 'served', generation: 3, revision: NEW_REVISION, at: NOW });
+    expect(planOf(scene).made.wakeAt).toBeLessThanOrEqual(NOW + 540_000);
+  });
+
+  test('says why it was rolled back', () => {
+    const because = (scene: Scene) => settledBy(scene);
+    expect(because(watchedScene([{ ...NEW, requests: { ended: 40, failed: 5 } }]))).toMatchObject({
+      verdict: {
+        outcome: 'rolled_back',
+        revision: NEW_REVISION,
+        because: 'It was watched for 10m ("watch"): Its server failed 5 of 40 requests',
+      },
+    });
+    expect(because(watchedScene([NEW], {}, '1m'))).toEqual({ kind: 'proven', generation: 3 });
+  });
+});
+
 describe('inspect()', () => {
   const wrong = (scene: Scene, plan: Scene): string => {
     const { desired, observed } = factsOf(scene);
