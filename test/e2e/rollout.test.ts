@@ -1,9 +1,12 @@
 /** An edit brings a model that fails the cases of its slot: it is reverted by itself, and clients lose nothing. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
+import { BUILDS, writeBuild, writeFailingBuild } from '../support/llama-builds.ts';
+import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
+import { eventually } from '../support/eventually.ts';
 import { startRequestLoop } from '../support/request-loop.ts';
 import { chatText, condition, isAnswering, servingProcess, startService, type Service, type SlotView } from '../support/service.ts';
 
@@ -135,6 +138,70 @@ describe('A new model that fails the cases of its slot', () => {
     await service.until('primary', 'ready', isAnswering);
     expect(await ask()).toBe(OWL);
   }, 120_000);
+
+  describe('that is watched', () => {
+    const start = async (model: string, program: string | undefined) => {
+      const more = program === undefined ? '' : `program = { path = "${program}" }\n`;
+      await service.save('primary', `backend = "cpu"\n${more}[model]\ndefault = "${model}"\n[rollout]\nwatch = "30m"\n`);
+    };
+    const placesIn = async (name: string) => {
+      const dir = path.join(service.configDir, name);
+      return [dir, { help: path.join(dir, 'help.txt'), real: path.join(await directoryOfLlamaServer(), 'llama-server') }] as const;
+    };
+    const isWatched = async () =>
+      await eventually(
+        'the new model is watched',
+        async () => (await explain()).includes('is watched for 30m from its first answer on'),
+        60_000,
+      );
+    beforeEach(async () => {
+      await start('demo-owl', undefined);
+      await service.until('primary', 'in force', isInForce);
+    }, 120_000);
+
+    test('and crashes after it has served is reverted, and no request is lost', async () => {
+      const [dir, places] = await placesIn('crashing');
+      const program = await writeBuild(BUILDS.newer, dir, { ...places, first: '(sleep 12; kill -SEGV $$) &' });
+      const loop = startRequestLoop(ask, 4);
+      await start('demo-fox', program);
+      await isWatched();
+      const slot = await service.until('primary', 'rolled back', isRolledBack);
+      await service.until('primary', 'ready', isAnswering);
+      await loop.end();
+      expect([loop.failures, [...loop.answers].sort()]).toEqual([[], [FOX, OWL].sort()]);
+      expect(condition(slot, 'Stalled')?.message).toMatch(
+        /It was watched for 30m \("watch"\): The process of the server ended unexpectedly/u,
+      );
+      expect(await ask()).toBe(OWL);
+      expect(JSON.parse((await rollout('history', '-o', 'json')).out).revisions.at(-1)).toMatchObject({ outcome: 'rolled_back' });
+    }, 180_000);
+
+    test('and fails requests is reverted', async () => {
+      const [dir, places] = await placesIn('failing');
+      const program = await writeFailingBuild(BUILDS.newer, dir, places);
+      await start('demo-fox', program);
+      await isWatched();
+      const answers = [];
+      for (let count = 0; count < 5; count += 1) answers.push((await service.chat({ max_tokens: 4 })).status);
+      expect(answers).toEqual([500, 500, 500, 500, 500]);
+      const slot = await service.until('primary', 'rolled back', isRolledBack);
+      expect(condition(slot, 'Stalled')?.message).toContain('Its server failed 5 of 5 requests');
+      await service.until('primary', 'ready', isAnswering);
+      expect(await ask()).toBe(OWL);
+    }, 180_000);
+
+    test('is watched again from the beginning after a kill of the controller', async () => {
+      const [dir, places] = await placesIn('killed');
+      const program = await writeBuild(BUILDS.newer, dir, { ...places, first: '(sleep 25; kill -SEGV $$) &' });
+      await start('demo-fox', program);
+      await isWatched();
+      await service.kill('SIGKILL');
+      await service.start();
+      await service.until('primary', 'rolled back', isRolledBack);
+      await service.until('primary', 'ready', isAnswering);
+      expect(await ask()).toBe(OWL);
+    }, 180_000);
+  });
 
   test('waits while rollouts are paused, and is judged when they are resumed', async () => {
     await save('demo-owl');

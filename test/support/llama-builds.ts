@@ -40,6 +40,37 @@ interface Places {
   readonly first?: string;
 }
 
+/** Answers chats with 500, and lets the real server answer the rest. */
+const FAILING = `
+import { spawn } from 'node:child_process';
+import { createServer, request } from 'node:http';
+const [real, ...args] = process.argv.slice(2);
+const at = args.indexOf('--port') + 1;
+const port = args[at];
+const probe = createServer().listen(0, '127.0.0.1', () => {
+  args[at] = String(probe.address().port);
+  probe.close(() => {
+    const server = spawn(real, args, { stdio: 'inherit' });
+    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => server.kill(signal));
+    server.once('exit', (code) => process.exit(code ?? 0));
+    createServer((req, res) => {
+      if (req.url === '/v1/chat/completions') return req.resume().once('end', () => res.writeHead(500, { 'content-type': 'application/json' }).end('{"error":{"code":500,"message":"out of slots","type":"server_error"}}'));
+      const options = { port: args[at], path: req.url, method: req.method, headers: req.headers };
+      req.pipe(request(options, (answer) => answer.pipe(res.writeHead(answer.statusCode, answer.headers))).once('error', () => res.destroy()));
+    }).listen(Number(port), '127.0.0.1');
+  });
+});
+`;
+
+/** A build whose chats fail, while it answers its probes. */
+export async function writeFailingBuild(build: Build, dir: string, places: Places): Promise<string> {
+  const script = path.join(dir, 'failing.mjs');
+  const first = `exec '${process.execPath}' '${script}' '${places.real}' "$@"`;
+  const file = await writeBuild(build, dir, { ...places, first });
+  await writeFile(script, FAILING);
+  return file;
+}
+
 /** Writes `llama-server` and `help.txt` into a directory. */
 export async function writeBuild(build: Build, dir: string, places: Places): Promise<string> {
   const file = path.join(dir, 'llama-server');

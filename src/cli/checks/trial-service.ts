@@ -46,6 +46,8 @@ const ASK_WITHIN_MS = 15_000;
 /** A model server is killed earlier (`SVC_STOP_GRACE`). */
 const STOP_WITHIN_MS = 60_000;
 const POLL_MS = 100;
+/** Its next start begins with an empty log. */
+const LOG_WITHIN_MS = 3000;
 const PORTS = 20;
 const LAST_PORT = 65_535;
 const ERROR_CHARACTERS = 600;
@@ -105,7 +107,9 @@ export async function openTrialService(options: TrialOptions): Promise<TrialServ
 
 /** What the server wrote last, which conditions have only later; empty without any. */
 async function lastLine(client: Client, name: string): Promise<string> {
-  const lines = await (await client.stream(`${slotPath(name)}/logs?tail=1`)).text();
+  let lines = '';
+  for (const deadline = performance.now() + LOG_WITHIN_MS; lines.trim() === '' && performance.now() < deadline; await sleep(POLL_MS))
+    lines = await (await client.stream(`${slotPath(name)}/logs?tail=1`)).text();
   return lines.trim() === '' ? '' : `; ${quoteOutput('last log line', lines.slice(-ERROR_CHARACTERS))}`;
 }
 

@@ -210,6 +210,10 @@ export const PROBLEM_REASONS = {
     'The new model failed the cases of the slot; it stays loaded without requests, as `on_failure` is `hold`, and the old one serves',
     'Read the misses in `svcctl explain <slot>`; correct the text or the cases, or run `svcctl rollout undo slot/<slot>`',
   ),
+  Watched: reason(
+    'A new model serves, and is watched for the time in `rollout.watch`: if it fails, the text before is in force again',
+    'Wait; another edit of the slot is possible at any time',
+  ),
   RequestsFailed: reason(
     'A new model failed too many requests while it was watched, so the text before it is in force again',
     'Read `svcctl slot logs <slot>`, and edit the slot',

@@ -3,7 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import type { Roles } from '../rules/assign-roles.ts';
 import type { ProbeFact } from '../facts/workload-history.ts';
-import { describeTrial, isJudged } from '../rules/evaluation.ts';
+import { describeTrial, describeWatch, isJudged } from '../rules/evaluation.ts';
 import type { Gate } from '../rules/gates.ts';
 import { describeAltered } from '../rules/repair.ts';
 import { describeExit } from '../rules/workload-faults.ts';
@@ -12,7 +12,7 @@ import { APPLY_OUTDATED } from '../steps/plan-in-place-updates.ts';
 import { WAKING } from '../steps/plan-sleep.ts';
 
 export function listFindings(view: SlotView, roles: Roles, unwanted: Finding | undefined, gates: readonly Gate[]): readonly Finding[] {
-  const trial = describeTrial(view, roles.starting);
+  const trial = describeTrial(view, roles.starting) ?? describeWatch(view);
   if (unwanted === undefined && gates.length === 0 && trial === undefined && isAtRest(view, roles)) return NO_FINDINGS;
   const all = [
     unwanted,

@@ -72,6 +72,13 @@ export function watchedUntil({ slot: { rollout }, spec }: SlotView): number | un
   return since === undefined ? undefined : since + (watch === undefined ? 0 : parseDurationMs(watch));
 }
 
+export function describeWatch(view: SlotView): Finding | undefined {
+  const until = watchedUntil(view);
+  if (until === undefined || until <= view.now) return undefined;
+  const message = `The new model is watched for ${view.spec.rollout?.watch ?? ''} from its first answer on: if it fails, the text before is in force again`;
+  return { reason: 'Watched', message };
+}
+
 /** Others have causes outside of the model: a workload that was removed, an image that cannot be pulled. */
 const OWN_FAULTS: ReadonlySet<AttemptKind> = new Set(['crash', 'probe', 'start-timeout']);
 /** One request fails for many reasons. */

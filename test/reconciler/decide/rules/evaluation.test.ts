@@ -207,7 +207,11 @@ describe('a model that is watched', () => {
       watchedScene([NEW], { failures: [failed(1000, 'crash')] }),
       ['settle:primary', 'new', 'open'],
     ],
-    ['is rolled back when it computes nonsense', watchedScene([{ ...NEW, probe: 'nonsense' }]), ['stop:new settle:primary', 'none', 'park']],
+    [
+      'is rolled back when it computes nonsense',
+      watchedScene([{ ...NEW, probe: 'nonsense' }]),
+      ['stop:new settle:primary', 'none', 'park'],
+    ],
     [
       'is rolled back for its failed requests',
       watchedScene([{ ...NEW, requests: { ended: 40, failed: 5 } }]),
