@@ -30,6 +30,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   'after-swap': async () => (await import('./after-swap.ts')).measureAfterSwap(),
   memory: async () => rowsOnly((await import('./memory.ts')).measureMemory()),
   history: async () => rowsOnly((await import('./history.ts')).measureHistory()),
+  source: async () => rowsOnly((await import('./source.ts')).measureSource()),
   evaluate: async () => rowsOnly((await import('./evaluate.ts')).measureEvaluate()),
   'slot-kinds': async () => rowsOnly((await import('./slot-kinds.ts')).measureSlotKinds()),
 };

@@ -216,6 +216,16 @@ const OF_THE_SERVICE: readonly Alert[] = [
     action: 'Compare `process_cpu_seconds_total` with the load of the machine. Give the gateway more CPU, or use more replicas.',
   },
   {
+    name: 'SvcSourceNotSynced',
+    severity: 'warning',
+    expr: `count by (${BY_INSTALLATION}) (svc_source_synced == 0)`,
+    for: '1h',
+    summary: 'The configuration of {{ $value }} hosts has differed from its repository for an hour',
+    meaning:
+      'The newest commit has a mistake, is not signed by somebody who may, waits for a change window, or cannot be fetched; or somebody edited a file on the host. What was applied last serves.',
+    action: 'Run `svcctl source status` there, which names the commit and what to do. `svcctl source diff` shows local edits.',
+  },
+  {
     name: 'SvcLimitsNotShared',
     severity: 'warning',
     expr: `count by (${BY_INSTALLATION}) (svc_limits_shared == 0)`,
