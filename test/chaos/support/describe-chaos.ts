@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, test } from '@jest/globals';
 import { clockSteps, movedState, writeClock } from '../cases/clock-and-state.ts';
 import { edits } from '../cases/edits.ts';
+import { rollouts } from '../cases/rollouts.ts';
 import { swapsAndKills } from '../cases/swaps-and-kills.ts';
 import { openChaosWorld, type ChaosRuntime, type ChaosWorld } from './chaos-world.ts';
 
@@ -34,6 +35,7 @@ export function chaosCases(runtime: ChaosRuntime): void {
 
   swapsAndKills(opened);
   edits(opened);
+  rollouts(opened);
   if (FAKETIME === '') test.skip('steps of the wall clock (skipped: SVC_TEST_FAKETIME does not name libfaketime)', () => undefined);
   else clockSteps(opened, (seconds) => writeClock(clockFile(), seconds));
   movedState(opened);
