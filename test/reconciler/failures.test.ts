@@ -261,7 +261,7 @@ describe('memory', () => {
     const world = await two([0, 0]);
     expect(world.slot('primary').status.state).toBe('ready');
     expect(world.slot('embed').admission).toMatchObject({ kind: 'refuse', code: 'slot.insufficient_memory' });
-    expect(world.slot('embed').explain(world.clock.now())).toContain('needs 1000 B; 1000 B of 1.5 KiB are promised to "primary"');
+    expect(world.slot('embed').explain(world.clock.now())).toContain('needs 1000 B; 1.5 KiB budget, 1000 B reserved for "primary"');
     await expectRest(world);
   });
 

@@ -105,13 +105,13 @@ describe('the timeline', () => {
     await world.reach('primary', 'offline');
     const told = world.life().reports.flatMap(({ entries }) => entries.filter(({ slot }) => slot === 'primary'));
     expect(told.map(({ message }) => message.replaceAll(/memory-\d+-/g, ''))).toEqual([
-      'Generation 1 is in force',
+      'Change applied (generation 1)',
       'The slot is "starting"',
       'Starting "svc-slot-primary" with model "a.gguf" on port 18080: No workload is running for this slot',
       'Started "svc-slot-primary" with model "a.gguf" on port 18080',
       'From "starting" to "warming"',
       'From "warming" to "ready"',
-      'Generation 2 is in force',
+      'Change applied (generation 2)',
       'From "ready" to "unloading"',
       'Stopping "svc-slot-primary": Slot is off: "enabled" is false',
       'Stopped "svc-slot-primary"',

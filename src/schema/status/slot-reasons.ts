@@ -28,7 +28,7 @@ export const AT_REST_REASONS = {
 export const PROGRESS_REASONS = {
   AtRest: reason('No action is required', 'Nothing'),
   ProbePassed: reason('The slot answers', 'Nothing'),
-  SpecInForce: reason('What answers is what the newest spec says', 'Nothing'),
+  SpecInForce: reason('The latest change is live', 'Nothing'),
   Paused: reason(
     'Rollouts of the slot are paused, and an edit of it waits; what was in force before stays so, and is repaired',
     'Run `svcctl rollout resume slot/<slot>`, or remove `paused` from `[rollout]`',
@@ -47,7 +47,7 @@ export const PROGRESS_REASONS = {
     'The text of the slot is valid, but a slot that its `[fallback]` names does not exist, is the slot itself, or cannot answer all of its requests',
     'Create the slot that the message names, or remove its name from `fallback`',
   ),
-  AsApplied: reason('The workload runs as it was started', 'Nothing'),
+  AsApplied: reason('No drift', 'Nothing'),
   NotYetSeen: reason(
     'The slot is new, and the controller has not looked at it yet',
     'Wait a moment; if it lasts in a cluster, check that a gateway runs in its namespace',

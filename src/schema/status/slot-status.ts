@@ -16,7 +16,7 @@ export type ConditionType = (typeof CONDITION_TYPES)[number];
 /** What each condition means when it is true; for the documentation. */
 export const CONDITION_MEANINGS = {
   Ready: 'The slot answers requests',
-  UpToDate: 'What answers is what the newest spec says: wait for this one after an edit',
+  UpToDate: 'The latest change is live: wait for this one after an edit',
   Reconciling: 'The controller is working on the slot, or is waiting for something that it needs',
   Stalled: 'Somebody must act: the controller cannot make progress on its own',
   SpecValid: 'The text of the slot is valid',

@@ -224,14 +224,15 @@ function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {
   if (memory?.budgetBytes === undefined) return [];
   const { pool, othersBytes, candidates } = memory;
   const verdict = memory.admitted ? 'admitted' : memory.mayWait ? 'not admitted yet' : 'not admitted';
-  const ahead = memory.ahead.length === 0 ? '' : ` to ${quoted(memory.ahead)}`;
+  const reserved = memory.aheadBytes === 0 ? 'nothing' : formatSize(memory.aheadBytes);
+  const ahead = memory.ahead.length === 0 ? '' : ` for ${quoted(memory.ahead)}`;
   const kept = memory.keptFor === undefined ? '' : `; the rest is kept for "${memory.keptFor}", whose turn comes first`;
   const measured =
     memory.estimatedBytes === undefined ? '' : ` as measured, more than the estimate of ${formatSize(memory.estimatedBytes)}`;
   const others = othersBytes === 0 ? '' : `; other programs use ${formatSize(othersBytes)} of it`;
-  const promised = `${formatSize(memory.aheadBytes)} of ${formatSize(memory.budgetBytes)}${pool === HOST ? '' : ` on "${pool}"`} are promised${ahead}`;
+  const budget = `${formatSize(memory.budgetBytes)} budget${pool === HOST ? '' : ` on "${pool}"`}, ${reserved} reserved${ahead}`;
   return [
-    `  memory: ${verdict}, needs ${placementText(memory)}${measured}; ${promised}${kept}${others}`,
+    `  memory: ${verdict}, needs ${placementText(memory)}${measured}; ${budget}${kept}${others}`,
     ...(memory.split === undefined
       ? []
       : [`  offload: the CPU computes ${memory.split.onHost}, as the devices are too small for all of it`]),

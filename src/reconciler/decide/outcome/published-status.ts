@@ -65,7 +65,7 @@ export function describeChanges({ decision, conditions }: PublishedSlot, last: P
   const before = last?.decision;
   const { generation, waitingReason } = decision;
   return [
-    ...(before?.generation === generation ? [] : [{ kind: 'spec' as const, message: `Generation ${generation} is in force` }]),
+    ...(before?.generation === generation ? [] : [{ kind: 'spec' as const, message: `Change applied (generation ${generation})` }]),
     ...stateChange(decision, before),
     ...(waitingReason === undefined || waitingReason.kind === before?.waitingReason?.kind
       ? []

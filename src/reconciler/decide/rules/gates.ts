@@ -241,7 +241,7 @@ function describeShortage(verdict: MemoryVerdict, budgetBytes: number): string {
   const where = pool === HOST ? '' : ` of the memory of device "${pool}"`;
   if (neededBytes > budgetBytes) return describeTooLarge(pool, neededBytes, budgetBytes);
   const names = ahead.map((name) => `"${name}"`).join(', ');
-  const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are promised to ${names}`;
+  const promised = ahead.length === 0 ? '' : `, and ${formatSize(aheadBytes)} are reserved for ${names}`;
   const others = othersBytes === 0 ? '' : `, of which other programs use ${formatSize(othersBytes)}`;
   const kept = keptFor === undefined ? '' : `; the rest is kept for "${keptFor}", whose turn comes first`;
   return `The slot needs ${formatSize(neededBytes)}${where} of a budget of ${formatSize(budgetBytes)}${others}${promised}${kept}`;

@@ -90,7 +90,7 @@ describe('toSlotEvent()', () => {
     { from: 'serving', to: 'idle' },
     { from: 'idle', to: 'ready' },
     { kind: 'action', message: 'Starting "w"' },
-    { kind: 'spec', message: 'Generation 2 is in force' },
+    { kind: 'spec', message: 'Change applied (generation 2)' },
   ])('%j does not become an Event', (changes) => {
     expect(toSlotEvent(entry(changes))).toBeUndefined();
   });

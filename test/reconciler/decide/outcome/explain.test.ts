@@ -58,7 +58,7 @@ describe('explain()', () => {
       'Slot "primary" is ready',
       '  because: Revision "REVISION" serves until "REVISION" does [RevisionOutdated]',
       '  next: start "svc-slot-primary--REVISION" with model "a.gguf" on port 18081: Revision "REVISION" starts beside the one that serves',
-      '  memory: admitted, needs 1000 B; 0 B of 4.0 KiB are promised',
+      '  memory: admitted, needs 1000 B; 4.0 KiB budget, nothing reserved',
       '  served by "w0"',
     ]);
   });
@@ -106,7 +106,7 @@ describe('explain()', () => {
       'Slot "primary" is offline',
       '  because: The slot can never fit: it needs 1000 B, and the whole budget is 512 B; choose a smaller model, quantisation or context [InsufficientMemory]',
       '  to do: Disable another slot, raise "priority", lower "resources.memory", or raise "SVC_MEMORY_BUDGET"',
-      '  memory: not admitted, needs 1000 B; 0 B of 512 B are promised',
+      '  memory: not admitted, needs 1000 B; 512 B budget, nothing reserved',
     ]);
   });
 
