@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { tableAt } from '../../schema/pod/kube-fields.ts';
 import { toCamelCase } from '../../schema/words/key-case.ts';
+import type { BoardSlot } from '../../reconciler/board.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
@@ -32,7 +33,21 @@ export function createSlotRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [...readRoutes(deps), ...editRoutes(deps), ...lifecycleRoutes(deps)];
 }
 
+/** A list describes only slots that have changed since the last one. */
+function rememberViews(): typeof viewSlot {
+  const views = new WeakMap<BoardSlot, { readonly of: string | undefined; readonly view: ReturnType<typeof viewSlot> }>();
+  return (name, stored, board) => {
+    const entry = board.slots.get(name);
+    const known = entry && views.get(entry);
+    if (known !== undefined && known.of === stored?.resourceVersion) return known.view;
+    const view = viewSlot(name, stored, board);
+    if (entry !== undefined) views.set(entry, { of: stored?.resourceVersion, view });
+    return view;
+  };
+}
+
 function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  const view = rememberViews();
   return [
     defineRoute('GET', '/api/slots', 'read', {
       tag: 'slots',
@@ -43,7 +58,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
         const board = deps.board.current();
         const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
-        const slots = [...names].sort().flatMap((name) => viewSlot(name, stored.get(name), board) ?? []);
+        const slots = [...names].sort().flatMap((name) => view(name, stored.get(name), board) ?? []);
         return { status: 200, body: { slots } };
       },
     }),

@@ -43,6 +43,8 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
   const { directory } = options;
   const lock = createKeyedLock();
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
+  /** As last listed: parsing thousands of texts again takes seconds. */
+  let listed: ReadonlyMap<SlotName, StoredSlot> = new Map();
   const explain = (name: SlotName, error: unknown) =>
     `Writing the file of slot "${name}" failed: ${explainWriteError(pathOf(name), error)}`;
 
@@ -51,7 +53,9 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
 
   const read = async (name: SlotName): Promise<StoredSlot | undefined> => {
     const text = await readText(pathOf(name)).catch(() => undefined);
-    return text === undefined ? undefined : storedSlot(name, text);
+    const known = listed.get(name);
+    if (text === undefined) return undefined;
+    return known?.text === text ? known : storedSlot(name, text);
   };
 
   const change = async (name: SlotName, edit: (present: string | undefined) => EditedText | undefined, edits: EditOptions) =>
@@ -73,7 +77,9 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
   return {
     async list() {
       const slots = await Promise.all((await listSlots(directory)).map(read));
-      return slots.filter((slot) => slot !== undefined);
+      const found = slots.filter((slot) => slot !== undefined);
+      listed = new Map(found.map((slot) => [slot.name, slot]));
+      return found;
     },
     read,
     put: async (name, document, edits = {}) =>
