@@ -18,7 +18,7 @@ import type {
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';
-import { readTextFile } from '../../files/read-text-file.ts';
+import { createTextFileMemory, readTextFile } from '../../files/read-text-file.ts';
 import type { Disk } from '../../files/regular-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
 import { createKeyedLock, type KeyedLock } from '../../platform/semaphore.ts';
@@ -43,8 +43,9 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
   const { directory } = options;
   const lock = createKeyedLock();
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
-  /** As last listed: parsing thousands of texts again takes seconds. */
+  /** As last listed: reading and parsing thousands of files again takes seconds. */
   let listed: ReadonlyMap<SlotName, StoredSlot> = new Map();
+  const memory = createTextFileMemory();
   const explain = (name: SlotName, error: unknown) =>
     `Writing the file of slot "${name}" failed: ${explainWriteError(pathOf(name), error)}`;
 
@@ -53,9 +54,13 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
 
   const read = async (name: SlotName): Promise<StoredSlot | undefined> => {
     const text = await readText(pathOf(name)).catch(() => undefined);
+    return text === undefined ? undefined : storedSlot(name, text);
+  };
+  const readListed = async (name: SlotName): Promise<readonly StoredSlot[]> => {
+    const { file } = (await memory.read(pathOf(name))) ?? {};
+    if (file?.kind !== 'text') return [];
     const known = listed.get(name);
-    if (text === undefined) return undefined;
-    return known?.text === text ? known : storedSlot(name, text);
+    return [known?.text === file.text ? known : storedSlot(name, file.text)];
   };
 
   const change = async (name: SlotName, edit: (present: string | undefined) => EditedText | undefined, edits: EditOptions) =>
@@ -76,8 +81,9 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
 
   return {
     async list() {
-      const slots = await Promise.all((await listSlots(directory)).map(read));
-      const found = slots.filter((slot) => slot !== undefined);
+      const names = await listSlots(directory);
+      const found = (await Promise.all(names.map(readListed))).flat();
+      memory.keepOnly(new Set(names.map(pathOf)));
       listed = new Map(found.map((slot) => [slot.name, slot]));
       return found;
     },
