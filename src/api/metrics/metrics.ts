@@ -244,25 +244,28 @@ interface SlotSources {
   readonly cluster?: unknown;
 }
 
-function registerSlotSeries({ gauge }: MetricFactory, { board, traffic, cluster }: SlotSources): void {
-  gauge('svc_slot_state', (add) => {
-    for (const [slot, entry] of board.current().slots) {
-      for (const state of SLOT_STATES) add({ slot, state }, state === entry.status.state ? 1 : 0);
-    }
+type Conditioned = Readonly<{ status: Readonly<{ conditions: readonly Pick<Condition, 'type' | 'status'>[] }> }>;
+
+function registerSlotSeries({ gauge, gaugeOf }: MetricFactory, { board, traffic, cluster }: SlotSources): void {
+  const slotsOf = () => board.current().slots;
+  gaugeOf('svc_slot_state', slotsOf, (slot, { status }, add) => {
+    for (const state of SLOT_STATES) add({ slot, state }, state === status.state ? 1 : 0);
   });
-  gauge('svc_slot_condition', (add) => {
-    const view = board.current();
-    const set = (slot: SlotName, conditions: readonly Pick<Condition, 'type' | 'status'>[]): void => {
-      for (const { type, status: present } of conditions) {
-        for (const status of STATUSES) add({ slot, type, status }, status === present ? 1 : 0);
-      }
-    };
-    for (const [slot, entry] of view.slots) set(slot, entry.status.conditions);
-    for (const slot of view.refused.keys()) if (!view.slots.has(slot)) set(slot, REFUSED);
+  const withRefused = (): ReadonlyMap<SlotName, Conditioned> => {
+    const { slots, refused } = board.current();
+    const others = [...refused.keys()].filter((slot) => !slots.has(slot));
+    // Each entry is another object.
+    return others.length === 0
+      ? slots
+      : new Map<SlotName, Conditioned>([...slots, ...others.map((slot) => [slot, { status: { conditions: REFUSED } }] as const)]);
+  };
+  gaugeOf('svc_slot_condition', withRefused, (slot, { status: { conditions } }, add) => {
+    for (const { type, status: present } of conditions)
+      for (const status of STATUSES) add({ slot, type, status }, status === present ? 1 : 0);
   });
   const ofSlots = (name: MetricName<'gauge'>, valueOf: (entry: BoardSlot) => number | undefined): void =>
     gauge(name, (add) => {
-      for (const [slot, entry] of board.current().slots) {
+      for (const [slot, entry] of slotsOf()) {
         const value = valueOf(entry);
         if (value !== undefined) add({ slot }, value);
       }
