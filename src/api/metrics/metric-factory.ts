@@ -87,26 +87,26 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
       entries: () => ReadonlyMap<Key, Entry>,
       read: (key: Key, entry: Entry, add: AddSample) => void,
     ): void {
-      const texts = new WeakMap<Entry, string>();
+      const kept = new WeakMap<Entry, string>();
       const textOf = (key: Key, entry: Entry): string => {
-        const known = texts.get(entry) ?? writeSamples(name, (add) => read(key, entry, add));
-        texts.set(entry, known);
+        const known = kept.get(entry) ?? writeSamples(name, (add) => read(key, entry, add));
+        kept.set(entry, known);
         return known;
       };
       writers.push((format) => {
-        let text = writeHead({ name, ...METRICS[name] }, format);
-        for (const [key, entry] of entries()) text += textOf(key, entry);
-        return text;
+        const texts = [writeHead({ name, ...METRICS[name] }, format)];
+        for (const [key, entry] of entries()) texts.push(textOf(key, entry));
+        return texts.join('');
       });
     },
     async text(format: MetricFormat = 'prometheus'): Promise<string> {
       const breathe = breather();
-      let text = '';
+      const texts: string[] = [];
       for (const write of writers) {
-        text += `${write(format)}\n`;
+        texts.push(write(format));
         await breathe();
       }
-      return `${text}${END[format]}`;
+      return `${texts.join('\n')}\n${END[format]}`;
     },
   };
 }
@@ -116,12 +116,11 @@ export function writeRead(head: MetricHead, read: (add: AddSample) => void, form
   return writeHead(head, format) + writeSamples(head.name, read);
 }
 
+/** Joined, not added up: a text of many pieces is copied as a whole once it is sent, which takes long. */
 function writeSamples(name: string, read: (add: AddSample) => void): string {
-  let text = '';
-  read((labels, value) => {
-    text += `\n${writeSample(name, writeLabels(labels), value)}`;
-  });
-  return text;
+  const lines: string[] = [];
+  read((labels, value) => void lines.push(`\n${writeSample(name, writeLabels(labels), value)}`));
+  return lines.join('');
 }
 
 /** A class for speed. Shown from its first event on. */
