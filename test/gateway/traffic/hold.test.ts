@@ -77,10 +77,13 @@ describe('createHolds()', () => {
   test('remembers the last use of a workload: the start of a running request, or the end of the last one', () => {
     const made = world();
     const hold = acquire(made.holds);
-    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 1, lastUsedAt: 1 });
+    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 1, ended: 0, failed: 0, lastUsedAt: 1 });
     made.time = 50;
     hold.release();
-    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 0, lastUsedAt: 50 });
+    expect(made.holds.activity().get(hold.workload)).toEqual({ inFlight: 0, ended: 1, failed: 0, lastUsedAt: 50 });
+    const other = acquire(made.holds);
+    other.release(true);
+    expect(made.holds.activity().get(other.workload)).toMatchObject({ ended: 1, failed: 1 });
   });
 
   test('aborts each holder of one workload once, and the holders release their holds', () => {

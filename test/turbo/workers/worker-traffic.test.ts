@@ -44,13 +44,16 @@ describe('createWorkerTraffic()', () => {
     const hold = traffic.holds.acquire(slot, HOLDER);
     pass(30);
     const slots = [{ slot: SLOT, inFlight: 1, waiting: 0, waitingAgoMs: undefined, askedAgoMs: 30 }];
-    expect(traffic.takeRows()).toEqual({ workloads: [{ workload: 'w', inFlight: 1, usedAgoMs: 30, heardAgoMs: undefined }], slots });
+    expect(traffic.takeRows()).toEqual({
+      workloads: [{ workload: 'w', inFlight: 1, ended: 0, failed: 0, usedAgoMs: 30, heardAgoMs: undefined }],
+      slots,
+    });
     expect(traffic.takeRows()).toEqual({ workloads: [], slots: [] });
     hold?.heard();
     hold?.release();
     pass(5);
     expect(traffic.takeRows()).toEqual({
-      workloads: [{ workload: 'w', inFlight: 0, usedAgoMs: 5, heardAgoMs: 5 }],
+      workloads: [{ workload: 'w', inFlight: 0, ended: 1, failed: 0, usedAgoMs: 5, heardAgoMs: 5 }],
       slots: [{ ...slots[0], inFlight: 0, askedAgoMs: 35 }],
     });
   });
