@@ -28,6 +28,8 @@ beforeAll(async () => {
   service = await startService({
     runtime: 'process',
     environment: {
+      // Nobody answers there.
+      HF_ENDPOINT: 'http://127.0.0.1:1',
       SVC_AUTH_ENABLED: '1',
       SVC_ALLOW_UNSAFE_EDITS: '1',
       SVC_STATE_DIR: path.join(dir, 'state'),

@@ -28,9 +28,7 @@ export const Tree = z.array(
 );
 
 export function filesIn(tree: z.output<typeof Tree>): readonly RepoFile[] {
-  return tree.flatMap(({ type, path, size, lfs }) =>
-    type === 'file' ? [{ path, sizeBytes: lfs?.size ?? size, sha256: lfs?.oid }] : [],
-  );
+  return tree.flatMap(({ type, path, size, lfs }) => (type === 'file' ? [{ path, sizeBytes: lfs?.size ?? size, sha256: lfs?.oid }] : []));
 }
 
 export const isGated = ({ gated }: Pick<Described, 'gated'>): boolean => gated !== undefined && gated !== false;

@@ -124,7 +124,15 @@ export const answerSearch: Manage['searchModels'] = async ({ text, limit, cursor
   const quantisations = [
     { ...file, uri: 'hf:o/r:Q8_0', sizeBytes: 9e9, neededBytes: 1e10, fits: false },
     { ...file, uri: 'hf:o/r:Q4_K_M', sizeBytes: 5e9, neededBytes: 6e9, fits: true },
-    { ...file, uri: 'hf:o/r/odd.gguf', quantisation: undefined, sizeBytes: 1e9, neededBytes: undefined, fits: undefined, projector: undefined },
+    {
+      ...file,
+      uri: 'hf:o/r/odd.gguf',
+      quantisation: undefined,
+      sizeBytes: 1e9,
+      neededBytes: undefined,
+      fits: undefined,
+      projector: undefined,
+    },
   ];
   const more = { ...model, id: 'o/s', license: undefined, licenseUrl: undefined, needsAcceptance: false, gated: true, draft: undefined };
   const all = [
