@@ -1,4 +1,4 @@
-/** Reads what the Hub says of repositories: licences, files, and the results of a search. Others wrote all of it. Pure. */
+/** Reads descriptions of repositories on the Hub: licences, files and results of a search. The input is untrusted. Pure. */
 import { z } from 'zod';
 import { defined } from '../../schema/pod/kube-fields.ts';
 import { ModelId } from '../../schema/words/names.ts';

@@ -1,6 +1,6 @@
 /**
- * Answers of `/api/profiles`, `/api/requests`, `/api/captures`, `/api/mcp`, `/api/cluster`, of revisions and of searches
- * as schemas; the port of captures.
+ * Answers of `/api/profiles`, `/api/requests`, `/api/captures`, `/api/mcp`, `/api/cluster`, of revisions and of
+ * searches as schemas; the port of captures.
  */
 import { z } from 'zod';
 import { Applied, Plan, Problem } from './answers.ts';
