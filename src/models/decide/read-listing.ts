@@ -1,4 +1,4 @@
-/** Reads descriptions of repositories on the Hub: licences, files and results of a search. The input is untrusted. Pure. */
+/** Reads what the Hub says about repositories: licences, files, results of searches. The input is untrusted. Pure. */
 import { z } from 'zod';
 import { defined } from '../../schema/pod/kube-fields.ts';
 import { ModelId } from '../../schema/words/names.ts';
