@@ -43,7 +43,7 @@ const KEPT_INCOMPLETE_MS = 10_000;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 const CURSOR = /^[\x21-\x7e]{1,1000}$/;
 
-/** `now`: milliseconds on a monotonic clock. A search ends within 25 s; callers share it, so none of them can abort it. */
+/** `now`: milliseconds on a monotonic clock. Callers share a search, so none can abort it; it ends within 25 s. */
 export function createHubSearch(hub: HubAccess, now: () => number): SearchHub {
   const answers = new Map<string, { readonly result: Promise<Result<HubPage>>; until: number }>();
   let pause: { readonly failure: Failure; readonly until: number } | undefined;
