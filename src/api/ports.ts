@@ -11,6 +11,7 @@ import type { RevisionStore } from '../schema/slot/revision-store.ts';
 import type { SlotEditor } from '../schema/slot/slot-editor.ts';
 import type { SlotDocument } from '../schema/slot/slot-spec.ts';
 import type * as answers from '../schema/status/answers.ts';
+import type { ModelSearch } from '../schema/status/resource-answers.ts';
 import type { ConfigSource } from '../schema/status/config-source.ts';
 import type { SlotStatus, TimelineEntry } from '../schema/status/slot-status.ts';
 import type { Facts, Immutable } from './server/answer.ts';
@@ -70,6 +71,15 @@ export interface FitListing extends Omit<Facts<z.output<typeof answers.FitAnswer
   readonly placement: Readonly<Record<string, number>>;
 }
 
+export type SearchListing = Facts<z.output<typeof ModelSearch>>;
+
+export interface SearchRequest {
+  readonly text: string;
+  /** Repositories. */
+  readonly limit: number;
+  readonly cursor: string | undefined;
+}
+
 export interface Manage {
   readonly version: string;
   readonly runtime: string;
@@ -109,6 +119,8 @@ export interface Manage {
   removeModel(id: ModelId): Promise<Result<'removed' | 'absent' | { readonly usedBy: readonly string[] }>>;
   /** Fails if nothing is known of the model. */
   fit(question: FitRequest): Promise<Result<FitListing>>;
+  /** Searches the Hugging Face Hub. */
+  searchModels(request: SearchRequest): Promise<Result<SearchListing>>;
   hardware(): Promise<HostFacts>;
   /** Undefined if the service does not run in a cluster. */
   cluster(): ClusterListing | undefined;

@@ -22,6 +22,16 @@ export const MODEL_VERBS: readonly Verb[] = [
     examples: ['svcctl model show qwen3-4b-instruct'],
     load: async () => (await import('./verbs/model-catalogue.ts')).runModelShow,
   }),
+  verb('search', 'Search the Hugging Face Hub for GGUF models', {
+    arguments: [argument('<text>', 'Words of the name of a repository')],
+    options: [
+      option('--limit <count>', 'Most repositories to list, up to 20', { default: '10' }),
+      option('--cursor <cursor>', 'Next page, as the page before names it'),
+      shared.OUTPUT,
+    ],
+    examples: ['svcctl model search "qwen3 4b"', 'svcctl model search gemma --limit 3 -o wide'],
+    load: async () => (await import('./verbs/model-catalogue.ts')).runModelSearch,
+  }),
   verb('pull', 'Download a model into the store of the service', {
     arguments: [
       argument('<name>', 'Catalogue id, "hf:owner/repo[:quantisation]", "hf:owner/repo/file.gguf" or an https URL', {

@@ -23,7 +23,7 @@ import type { AccessControl } from './create-access.ts';
 import type { Controller } from './create-controller.ts';
 import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
-import { createModelManagement } from './manage-models.ts';
+import { createModelManagement, createModelSearch } from './manage-models.ts';
 import { openRecords } from './open-records.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
@@ -192,11 +192,13 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
   const { settings, version, providers } = options;
   const { board, clock, loop, traffic } = controller;
   const startedAt = clock.now();
+  const fit = createFit(world, board, settings);
   const safeFlagsOf = (kind: ProviderKind): ReadonlySet<string> | undefined => providers[kind]?.safeFlags;
   return {
     ...createInventory(options, world, board),
     ...audit.models(createModelManagement(world, board)),
-    ...createFit(world, board, settings),
+    fit: fit.fit,
+    ...createModelSearch(world, { isOff: settings.SVC_MODEL_SEARCH === 'off', now: clock.now, fitSizes: fit.fitSizes }),
     version,
     runtime: world.runtime.traits.kind,
     startedAt,

@@ -11,7 +11,7 @@ import { backendMissing, judge, withBackends } from '../reconciler/decide/facts/
 import { tooSmallFor } from '../reconciler/decide/rules/gates.ts';
 import type { DesiredSlot } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import { SlotName, type ModelId } from '../schema/words/names.ts';
+import { ModelId, SlotName } from '../schema/words/names.ts';
 import { kindFacts, type ProviderKind } from '../schema/slot/provider-kinds.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { parseSlot } from '../schema/slot/slot-spec.ts';
@@ -21,6 +21,7 @@ const LOOK_TIMEOUT_MS = 30_000;
 const REGISTRY: ProviderRegistry = PROVIDERS;
 /** Not the name of any kind of slot, so that the model alone decides what the server does. */
 const ANY_SLOT = SlotName.parse('fit');
+const ANY_MODEL = ModelId.parse('any.gguf');
 
 type FitWorld = Pick<World, 'host' | 'runtime'> & { readonly modelFiles: Pick<World['modelFiles'], 'observe' | 'sources'> };
 
@@ -28,7 +29,7 @@ export function createFit(
   world: FitWorld,
   board: Pick<Board, 'current'>,
   settings: Pick<Settings, 'SVC_MEMORY_BUDGET'>,
-): Pick<Manage, 'fit'> {
+): Pick<Manage, 'fit'> & { readonly fitSizes: FitSizes } {
   async function ask(request: FitRequest, { facts, provider }: Subject, signal: AbortSignal): Promise<Result<Asked>> {
     const slot = slotOf(request, provider.kind);
     if (!slot.ok) return slot;
@@ -89,8 +90,19 @@ export function createFit(
       const asked = await ask(request, subject.value, signal);
       return asked.ok ? ok(listFit(request, subject.value, asked.value)) : asked;
     },
+    async fitSizes() {
+      const provider = REGISTRY.gguf;
+      if (world.runtime.traits.network === 'pods' || provider === undefined) return undefined;
+      const facts = factsOfSize(ANY_MODEL, 1);
+      const request = { model: ANY_MODEL, context: undefined, backend: undefined };
+      const asked = await ask(request, { facts, provider, exact: false, offers: [] }, AbortSignal.timeout(LOOK_TIMEOUT_MS));
+      return asked.ok ? (sizeBytes) => fitOfSize(asked.value, sizeBytes) : undefined;
+    },
   };
 }
+
+/** Resolves to undefined in a cluster, and where this machine cannot run GGUF models. */
+export type FitSizes = () => Promise<((sizeBytes: number) => { readonly fits: boolean; readonly neededBytes: number }) | undefined>;
 
 type Subject = Readonly<{ provider: Provider; facts: Sized; exact: boolean; offers: readonly Offer[] }>;
 
@@ -98,11 +110,13 @@ type Offer = Pick<FitListing['quantisations'][number], 'name' | 'sizeBytes'>;
 
 type Asked = Readonly<{ question: FitQuestion; ofSize: (sizeBytes: number) => FitQuestion }>;
 
+function fitOfSize({ ofSize }: Pick<Asked, 'ofSize'>, sizeBytes: number): { readonly fits: boolean; readonly neededBytes: number } {
+  const { fits, placement } = findFit(ofSize(sizeBytes));
+  return { fits, neededBytes: Object.values(placement).reduce((sum, bytes) => sum + bytes, 0) };
+}
+
 function listFit({ model, context }: FitRequest, { exact, offers }: Subject, { question, ofSize }: Asked): FitListing {
-  const quantisations = offers.map(({ name, sizeBytes }) => {
-    const { fits, placement } = findFit(ofSize(sizeBytes));
-    return { name, sizeBytes, fits, neededBytes: Object.values(placement).reduce((sum, bytes) => sum + bytes, 0) };
-  });
+  const quantisations = offers.map(({ name, sizeBytes }) => ({ name, sizeBytes, ...fitOfSize({ ofSize }, sizeBytes) }));
   // The largest that fits loses the least; where none does, the smallest shows what is missing.
   const best = quantisations.find(({ fits }) => fits) ?? quantisations.at(-1);
   const fit = findFit(best === undefined ? question : ofSize(best.sizeBytes));

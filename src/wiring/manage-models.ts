@@ -1,5 +1,5 @@
-/** Pulls and removes models for the management API. */
-import type { Manage, PullListing, PullStarted } from '../api/ports.ts';
+/** Pulls, removes and searches models for the management API. */
+import type { Manage, PullListing, PullStarted, SearchListing } from '../api/ports.ts';
 import { filesOf, removeModel } from '../models/model-files.ts';
 import { suggestModels } from '../models/decide/parse-model-name.ts';
 import { storageFailure } from '../models/download/disk-room.ts';
@@ -14,6 +14,8 @@ import { acceptNewFiles } from '../models/catalogue/accepted-files.ts';
 import { explainMistakes, type CatalogueEntry } from '../models/catalogue/catalogue.ts';
 import type { ModelSources } from '../models/model-sources.ts';
 import type { DirectoryModelStore } from '../models/store.ts';
+import type { RepoResult, SearchHub } from '../models/hub/search-hub.ts';
+import type { FitSizes } from './fit-model.ts';
 import type { World } from './world.ts';
 import type { ClusterModelStore } from '../cluster/models/cluster-model-store.ts';
 
@@ -127,5 +129,59 @@ export function manageClusterModels(store: ClusterModelStore, board: Pick<Board,
       if (!forgotten.ok) return forgotten;
       return ok(forgotten.value ? 'removed' : 'absent');
     },
+  };
+}
+
+const SEARCH_IS_OFF = 'Models cannot be searched here: "SVC_MODEL_SEARCH" is "off"; name a repository in a slot, such as "hf:owner/repo"';
+
+interface Searching {
+  readonly isOff: boolean;
+  /** Milliseconds on a monotonic clock. */
+  readonly now: () => number;
+  readonly fitSizes: FitSizes;
+}
+
+export function createModelSearch(
+  { modelFiles, clusterModels }: Pick<World, 'modelFiles' | 'clusterModels'>,
+  { isOff, now, fitSizes }: Searching,
+): Pick<Manage, 'searchModels'> {
+  const { licenses } = (clusterModels ?? modelFiles).sources;
+  let opened: Promise<SearchHub> | undefined;
+  return {
+    async searchModels(request) {
+      if (isOff) return fail('stalled', 'ModelSourceRefused', SEARCH_IS_OFF);
+      // Imported when it is needed, because undici is large.
+      opened ??= import('../models/hub/search-hub.ts').then(({ createHubSearch }) => createHubSearch(modelFiles.sources.hub, now));
+      const page = await (await opened)(request);
+      if (!page.ok) return page;
+      const { found, next } = page.value;
+      const [accepted, fitOf] = await Promise.all([licenses.accepted(), found.length === 0 ? undefined : fitSizes()]);
+      return ok({ models: found.map((repo) => describeRepo(repo, accepted, fitOf)), next });
+    },
+  };
+}
+
+function describeRepo(
+  { repo, models, ...found }: RepoResult,
+  accepted: ReadonlySet<string>,
+  fitOf: Awaited<ReturnType<FitSizes>>,
+): SearchListing['models'][number] {
+  return {
+    ...found,
+    id: repo,
+    gated: found.isGated,
+    needsAcceptance: needsAcceptance(found, accepted),
+    quantisations: models.map(({ uri, quantisation, model, projector, sizeBytes }) => {
+      const fit = fitOf?.(sizeBytes);
+      return {
+        uri,
+        quantisation,
+        files: model.map(({ path }) => path),
+        sizeBytes,
+        neededBytes: fit && Math.round(fit.neededBytes),
+        fits: fit?.fits,
+        projector: projector?.path,
+      };
+    }),
   };
 }

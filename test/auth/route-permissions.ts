@@ -80,6 +80,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /api/events': READ,
   'GET /api/models': READ,
   'GET /api/models/:id': READ,
+  'GET /api/models/search': READ,
   'GET /api/pulls': READ,
   'GET /api/providers': READ,
   'GET /api/hardware': READ,

@@ -8,7 +8,7 @@ let service: Service;
 let check: CheckAnswer;
 
 beforeAll(async () => {
-  service = await startService({ runtime: 'process' });
+  service = await startService({ runtime: 'process', environment: { HF_ENDPOINT: 'http://127.0.0.1:1' } });
   await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
   await service.save('embed', 'backend = "cpu"\n[model]\ndefault = "demo-embed"\n');
   await service.save('broken', 'provider = "gguf"\nnothing = 1\n');
@@ -46,6 +46,10 @@ describe('a running service', () => {
     '/v1/models',
   ])('answers GET %s as published', async (path) => {
     expect(await problemsOf('GET', path)).toEqual([]);
+  });
+
+  test('answers GET /api/models/search as published, without a Hub', async () => {
+    expect(await problemsOf('GET', '/api/models/search', undefined, '/api/models/search?q=qwen')).toEqual([]);
   });
 
   test.each(['', '/logs', '/timeline', '/explain'])(

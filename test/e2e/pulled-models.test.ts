@@ -200,3 +200,38 @@ describe('a name that is no name of a model', () => {
     60_000,
   );
 });
+
+describe('a search of the Hub', () => {
+  const search = async (of: Service, query: string) => {
+    const answer = await fetch(`${of.url}/api/models/search?${query}`);
+    return { status: answer.status, body: JSON.parse(await answer.text()) };
+  };
+
+  test('names models that a slot takes, and says what fits and which licence is to be accepted', async () => {
+    const { status, body } = await search(service, 'q=o/');
+    expect(status).toBe(200);
+    const found = new Map(body.models.map((model: { id: string }) => [model.id, model]));
+    expect(found.get('o/owl')).toMatchObject({
+      license: 'apache-2.0',
+      needs_acceptance: false,
+      quantisations: [{ uri: 'hf:o/owl:Q4_K_M', files: ['m-Q4_K_M.gguf'], size_bytes: owl.sizeBytes, fits: true, projector: null }],
+      problem: null,
+    });
+    const listed = await run('model', 'search', 'owl', '-o', 'wide');
+    expect(listed).toMatchObject({ code: 0, out: expect.stringMatching(/^hf:o\/owl:Q4_K_M +[0-9.]+ MiB +[0-9.]+ MiB +yes +1 /m) });
+    const page = await search(service, 'q=o/&limit=1');
+    expect(page.body.models).toHaveLength(1);
+    expect((await search(service, `q=o/&limit=1&cursor=${encodeURIComponent(page.body.next)}`)).body.models).toHaveLength(1);
+  });
+
+  test('is refused where it is switched off, and asks nobody', async () => {
+    const quiet = await startService({ runtime: 'process', environment: { HF_ENDPOINT: hub.url, SVC_MODEL_SEARCH: 'off' } });
+    const before = hub.log.length;
+    expect(await search(quiet, 'q=owl')).toMatchObject({
+      status: 422,
+      body: { error: { code: 'model.search_unavailable', message: expect.stringContaining('"SVC_MODEL_SEARCH" is "off"') } },
+    });
+    expect(hub.log).toHaveLength(before);
+    await quiet.dispose();
+  }, 60_000);
+});

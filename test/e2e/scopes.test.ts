@@ -28,6 +28,8 @@ beforeAll(async () => {
   service = await startService({
     runtime: 'process',
     environment: {
+      // Nobody answers there.
+      HF_ENDPOINT: 'http://127.0.0.1:1',
       SVC_AUTH_ENABLED: '1',
       SVC_ALLOW_UNSAFE_EDITS: '1',
       SVC_STATE_DIR: path.join(dir, 'state'),
@@ -76,6 +78,11 @@ async function events(scope: string): Promise<string> {
   return text;
 }
 
+const QUERIES: Readonly<Record<string, string>> = {
+  '/api/fit': '/api/fit?model=nope.gguf',
+  '/api/models/search': '/api/models/search?q=nope',
+};
+
 /** The answers of every route for reading, by route. */
 async function everything(scope: string): Promise<ReadonlyMap<string, string>> {
   const { paths }: { paths: Record<string, Record<string, unknown>> } = JSON.parse(await get('/api/openapi.json', 'admin'));
@@ -86,7 +93,7 @@ async function everything(scope: string): Promise<ReadonlyMap<string, string>> {
     )
     .map((route) => route.replace('{name}', 'now').replace('{id}', 'demo-fox').replace('{file}', 'x.png'));
   const answers = new Map<string, string>();
-  for (const route of routes) answers.set(route, await get(route === '/api/fit' ? '/api/fit?model=nope.gguf' : route, scope));
+  for (const route of routes) answers.set(route, await get(QUERIES[route] ?? route, scope));
   answers.set('/api/events', await events(scope));
   const chat = { method: 'POST', body: '{"model":"primary","messages":[{"role":"user","content":"Hello"}]}' };
   answers.set('/v1/chat/completions', await (await send('/v1/chat/completions', scope, chat)).text());

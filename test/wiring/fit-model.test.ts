@@ -52,19 +52,18 @@ interface Machine {
   readonly hardware?: Hardware;
 }
 
-async function fit(model: string, more: Partial<FitRequest> = {}, machine: Machine = {}) {
+function open(machine: Machine = {}) {
   const access = readHubAccess({ HF_ENDPOINT: hub.url, HF_HOME: path.join(root, 'no-home') });
   const modelFiles = createModelStore({ root, formats: MODEL_FORMATS, sources: createModelSources({ root, hub: access }) });
   const { runtime } = createWorld(machine.pods === true ? { replicas: 1 } : {});
   const host = {
     read: async () => ({ memoryTotalBytes: machine.totalBytes ?? 16 * GB, memoryAvailableBytes: undefined, hardware: machine.hardware }),
   };
-  const { fit: ask } = createFit(
-    { modelFiles, runtime, host },
-    { current: () => machine.board ?? EMPTY_BOARD },
-    { SVC_MEMORY_BUDGET: machine.budget },
-  );
-  return ask({ model: ModelId.parse(model), context: undefined, backend: 'cpu', ...more });
+  return createFit({ modelFiles, runtime, host }, { current: () => machine.board ?? EMPTY_BOARD }, { SVC_MEMORY_BUDGET: machine.budget });
+}
+
+async function fit(model: string, more: Partial<FitRequest> = {}, machine: Machine = {}) {
+  return open(machine).fit({ model: ModelId.parse(model), context: undefined, backend: 'cpu', ...more });
 }
 
 const valueOf = <T>(
@@ -131,5 +130,19 @@ describe('fit', () => {
 
   test('does not answer in a cluster', async () => {
     expect(await fit('hf:o/r', {}, { pods: true })).toMatchObject({ ok: false });
+  });
+});
+
+describe('the memory for models of a search', () => {
+  test('is what the answer for one model says', async () => {
+    const { quantisations } = valueOf(await fit('hf:o/r', { backend: undefined }));
+    const fitOf = await open().fitSizes();
+    const seen = quantisations.map(({ name, sizeBytes }) => ({ name, sizeBytes, ...fitOf?.(sizeBytes) }));
+    expect(seen).toEqual(quantisations);
+    expect(new Set(seen.map(({ fits }) => fits))).toEqual(new Set([true, false]));
+  });
+
+  test('is not known in a cluster', async () => {
+    expect(await open({ pods: true }).fitSizes()).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 /** A model with its size, memory, licence and actions. */
-import type { JSX } from 'preact';
+import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
@@ -14,16 +14,17 @@ import { FitCheck } from './fit-check.tsx';
 import { loadChange } from '../slots/slot-actions.ts';
 import { allSlots } from '../io/store.ts';
 
-interface ModelRowProps {
+export interface ModelRowProps {
   readonly model: ModelEntry;
   readonly machine: Hardware | undefined;
   readonly pulls: readonly Pull[];
   /** The slot to load the model into, if the user came from its card. */
   readonly target: string | undefined;
   readonly onPull: () => void;
+  readonly children?: ComponentChildren;
 }
 
-export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProps): JSX.Element {
+export function ModelRow({ model, machine, pulls, target, onPull, children }: ModelRowProps): JSX.Element {
   // The list has estimates for downloaded files only; for others the user requests one.
   const [computed, setComputed] = useState<number>();
   const needed = neededBytes(model, computed);
@@ -45,6 +46,7 @@ export function ModelRow({ model, machine, pulls, target, onPull }: ModelRowProp
           )}
           <Licence model={model} />
         </p>
+        {children}
         {model.reason !== null && model.reason !== '' && <p class="why">{model.reason}</p>}
         {model.selectable && <FitCheck model={model} onNeeded={setComputed} />}
         {pull !== undefined && !pull.failed && <DownloadBar progress={pull} />}

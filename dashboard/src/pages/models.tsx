@@ -5,6 +5,7 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesModel, slotsFor, splitModels } from '../decide/model-facts.ts';
 import { allSlots } from '../io/store.ts';
+import { HubSearch } from './hub-search.tsx';
 import { ModelRow } from './model-row.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { SearchField } from '../parts/fields.tsx';
@@ -46,6 +47,7 @@ export function ModelsPage(): JSX.Element {
       {models.kind === 'done' && found.length === 0 && <p>{T.noModels}</p>}
       {list(T.modelsHere, here)}
       {list(T.modelsCatalogue, others)}
+      <HubSearch text={search} machine={machine} pulls={pulls} target={target} onPull={reload} />
     </>
   );
 }

@@ -6,6 +6,7 @@ import { BACKENDS } from '../../schema/slot/provider-kinds.ts';
 import { ApiError, empty, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { FitAnswer, ModelDetail, PullRequested } from '../../schema/status/answers.ts';
+import { ModelSearch } from '../../schema/status/resource-answers.ts';
 import { answerOf, viewFit } from './decide/slot-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
@@ -15,6 +16,21 @@ const FitQuery = z.strictObject({
   model: ModelId.describe('The name of the model, as in a slot'),
   context: z.coerce.number().int().min(64).max(16_777_216).optional().describe('Context in tokens. Default: that of the model'),
   backend: z.enum(BACKENDS).optional().describe('Default: the best one that this machine can run'),
+});
+
+const SearchQuery = z.strictObject({
+  q: z
+    .string()
+    .min(1)
+    .max(100)
+    .regex(/^[^\p{C}]*[^\p{C}\s][^\p{C}]*$/u, 'Write a part of the name of a repository, without control characters')
+    .describe('Words of the names of repositories'),
+  limit: z.coerce.number().int().min(1).max(20).default(10).describe('Repositories in the answer'),
+  cursor: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,1000}$/)
+    .optional()
+    .describe('`next` of the page before'),
 });
 
 const PullBody = z
@@ -41,6 +57,19 @@ const PullBody = z
 
 export function createModelRoutes({ manage }: ManageDeps): readonly DocumentedRoute[] {
   return [
+    defineRoute('GET', '/api/models/search', 'read', {
+      tag: 'inventory',
+      summary: 'Repositories of the Hugging Face Hub with GGUF models, the most downloaded first',
+      input: z.object({ query: SearchQuery }),
+      answers: { 200: json('What was found, with the files that fit on this machine', ModelSearch) },
+      errors: ['model.search_unavailable', 'model.source_failed'],
+      async handler({ query: { q, limit, cursor } }) {
+        const found = await manage.searchModels({ text: q.trim(), limit, cursor });
+        if (found.ok) return { status: 200, body: answerOf(ModelSearch, found.value) };
+        const { kind, message } = found.failure;
+        throw new ApiError(kind === 'stalled' ? 'model.search_unavailable' : 'model.source_failed', message);
+      },
+    }),
     defineRoute('GET', '/api/models/:id', 'read', {
       tag: 'inventory',
       summary: 'One model: its files, its licence, and what it needs',

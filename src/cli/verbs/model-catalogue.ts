@@ -1,7 +1,8 @@
-/** `svcctl model list|show`. */
+/** `svcctl model list|search|show`. */
 import type { ModelKind } from '../../schema/slot/provider-kinds.ts';
 import type { Answer, ModelAnswer } from '../connect/api-answers.ts';
 import { checkedModelId } from '../connect/client.ts';
+import { usageFailure } from '../output/exit-codes.ts';
 import { cellText, dataText, rowsText, sizeText, toRows, type OutputOptions, type Rows } from '../output/output.ts';
 import { withoutControls } from '../output/terminal.ts';
 import type { Cli } from '../verb.ts';
@@ -48,6 +49,73 @@ export function modelRows(models: readonly ModelAnswer[]): Rows {
       { title: 'NOTE', cell: (model) => (model.selectable ? '' : cellText(model.reason)) },
     ],
   });
+}
+
+export interface SearchOptions extends OutputOptions {
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+/** A line for each repository, or for each of its models with `-o wide`. */
+export async function runModelSearch(cli: Cli, options: SearchOptions, text: string): Promise<void> {
+  const { limit, cursor, output } = options;
+  const most = Number(limit);
+  if (!Number.isInteger(most) || most < 1 || most > 20) throw usageFailure(`Invalid --limit "${limit}": use a number from 1 to 20`);
+  const client = await cli.connect(options);
+  const query = new URLSearchParams({ q: text, limit, ...(cursor === undefined ? {} : { cursor }) });
+  const answer = await client.request('GET', `/api/models/search?${query.toString()}`, 'modelSearch');
+  const data = await dataText(output, answer);
+  if (data !== undefined) return cli.terminal.write(data);
+  const { models, next } = answer;
+  if (models.length === 0) return cli.terminal.note('No models found');
+  const rows = output === 'wide' ? fileRows(models) : repositoryRows(models);
+  await cli.terminal.write(await rowsText(cli.terminal, output, rows));
+  if (output !== 'wide') cli.terminal.note('All quantisations with their names: add -o wide');
+  if (isKnown(next)) cli.terminal.note(`More: add --cursor ${next}`);
+}
+
+type Found = Answer<'modelSearch'>['models'][number];
+type FoundFile = Found['quantisations'][number];
+
+function repositoryRows(models: readonly Found[]): Rows {
+  const bestOf = ({ quantisations }: Found): FoundFile | undefined => quantisations.find(({ fits }) => fits === true);
+  return toRows({
+    key: 'models',
+    items: models,
+    columns: [
+      { title: 'REPOSITORY', cell: ({ id }) => cellText(id) },
+      { title: 'DOWNLOADS', cell: ({ downloads }) => countText(downloads) },
+      { title: 'LICENSE', cell: ({ license }) => cellText(license) },
+      { title: 'MODELS', cell: ({ quantisations }) => countText(quantisations.length) },
+      { title: 'LARGEST THAT FITS', cell: (found) => cellText(bestOf(found)?.uri) },
+      { title: 'SIZE', cell: (found) => sizeText(bestOf(found)?.size_bytes) },
+      { title: 'NOTE', cell: noteOf },
+    ],
+  });
+}
+
+function fileRows(models: readonly Found[]): Rows {
+  return toRows({
+    key: 'models',
+    items: models.flatMap((found) => found.quantisations.map((file) => ({ found, file }))),
+    columns: [
+      { title: 'MODEL', cell: ({ file }) => cellText(file.uri) },
+      { title: 'SIZE', cell: ({ file }) => sizeText(file.size_bytes) },
+      { title: 'MEMORY', cell: ({ file }) => sizeText(file.needed_bytes) },
+      { title: 'FITS', cell: ({ file: { fits } }) => (isKnown(fits) ? (fits ? 'yes' : 'no') : '-') },
+      { title: 'FILES', cell: ({ file: { files } }) => countText(files.length) },
+      { title: 'PROJECTOR', cell: ({ file }) => cellText(file.projector) },
+      { title: 'DRAFT', cell: ({ found }) => cellText(found.draft) },
+      { title: 'LICENSE', cell: ({ found }) => cellText(found.license) },
+      { title: 'LIKES', cell: ({ found }) => countText(found.likes) },
+      { title: 'NOTE', cell: ({ found }) => noteOf(found) },
+    ],
+  });
+}
+
+function noteOf({ gated, needs_acceptance: needsAcceptance, problem }: Found): string {
+  const notes = [gated ? 'gated' : undefined, needsAcceptance ? 'licence not accepted' : undefined, problem];
+  return cellText(notes.filter(isKnown).join('; '));
 }
 
 export async function runModelShow(cli: Cli, options: OutputOptions, name: string): Promise<void> {

@@ -26,8 +26,10 @@ interface Candidate extends ChosenFiles {
   readonly sizeBytes: number;
 }
 
-/** Projectors, importance matrices, and small models for speculative decoding. Complete models may have `-MTP-`. */
-const NOT_A_MODEL = /mmproj|imatrix|^mtp-|eagle3-|dflash-|dspark-/i;
+/** Small models for speculative decoding. Complete models may have `-MTP-`. */
+const DRAFT = /^mtp-|eagle3-|dflash-|dspark-/i;
+/** Projectors and importance matrices. */
+const BESIDE_A_MODEL = /mmproj|imatrix/i;
 /** The default of llama.cpp, then similar ones. Some models are published in full quality as `MXFP4`. */
 const PREFERRED = ['Q4_K_M', 'UD-Q4_K_XL', 'Q4_K_XL', 'Q4_K_S', 'Q4_K_L', 'Q4_0', 'MXFP4', 'IQ4_NL', 'IQ4_XS', 'Q5_K_M', 'Q6_K', 'Q8_0'];
 const MAX_LISTED = 12;
@@ -67,6 +69,26 @@ export function listQuantisations(files: readonly RepoFile[]): readonly Quantisa
   return [...unique.values()].toSorted((a, b) => b.sizeBytes - a.sizeBytes);
 }
 
+/** A model of a repository, and the name that a slot takes for it. */
+export interface NamedModel extends Candidate {
+  readonly uri: string;
+}
+
+/** Largest first. The name has the quantisation if that leads to these files, otherwise the path of the file. */
+export function nameModels(repo: string, files: readonly RepoFile[], limit: number): readonly NamedModel[] {
+  const candidates = listCandidates(files);
+  const largest = candidates.toSorted((a, b) => b.sizeBytes - a.sizeBytes).slice(0, limit);
+  return largest.map((candidate) => {
+    const { quantisation, model } = candidate;
+    const meant = quantisation && candidates.find((each) => hasQuantisation(each.model[0].path, quantisation));
+    return { ...candidate, uri: meant === candidate ? `hf:${repo}:${quantisation}` : `hf:${repo}/${model[0].path}` };
+  });
+}
+
+/** The first file of the repository for speculative decoding. */
+export const draftOf = (files: readonly RepoFile[]): RepoFile | undefined =>
+  files.find(({ path }) => /\.gguf$/i.test(path) && DRAFT.test(basename(path)));
+
 export function quantisationOf(path: string): string | undefined {
   const stem = stemOf(path);
   return /(?:^|[-._])((?:UD-)?(?:I?Q[0-9]\w*|T?Q[0-9]_[0-9]\w*|TQ[0-9]_[0-9]|MXFP4\w*|NVFP4|BF16|F16|F32))$/i.exec(stem)?.[1];
@@ -87,7 +109,7 @@ function listCandidates(files: readonly RepoFile[]): readonly Candidate[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return files.flatMap((file): Candidate[] => {
     const name = basename(file.path);
-    if (!/\.gguf$/i.test(name) || NOT_A_MODEL.test(name)) return [];
+    if (!/\.gguf$/i.test(name) || BESIDE_A_MODEL.test(name) || DRAFT.test(name)) return [];
     const names = shardNames(name);
     if (names[0] !== name) return [];
     const [first, ...more] = names.map((shard) => byPath.get(directoryOf(file.path) + shard));

@@ -9,8 +9,8 @@ interface Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly url: string;
-  /** Set for a server with the API of the Hub. */
-  readonly hub?: { readonly page: string; readonly repo: string; readonly sentToken: boolean };
+  /** Set for a server with the API of the Hub; `repo` is missing for a search. */
+  readonly hub?: { readonly page: string; readonly repo?: string | undefined; readonly sentToken: boolean };
 }
 
 type RefusalReason = Readonly<{ failure: Failure; waitMs?: number }>;
@@ -49,6 +49,11 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
   const missing = (problem: string): Failure => failureOf('stalled', 'ModelMissing', `${problem}${reported}`);
   const gated = (problem: string): Failure => failureOf('stalled', 'ModelGated', `${problem}${reported}`);
   const http = `(HTTP status ${status})`;
+  if (repo === undefined) {
+    if (status !== 401 && status !== 403) return undefined;
+    const problem = sentToken ? '"HF_TOKEN" is not valid or may not search' : `"${page}" requires a token for searches`;
+    return gated(`${problem} ${http}; ${sentToken ? 'correct' : 'set'} "HF_TOKEN"`);
+  }
   if (code === 'EntryNotFound') return missing(`"${page}" does not have this file ${http}; name one that it lists`);
   if (code === 'RevisionNotFound')
     return missing(`"${page}" no longer has the chosen version ${http}; remove the model with "svcctl model rm" and pull it again`);
@@ -65,9 +70,10 @@ function hubFailure({ status, headers, hub }: Refusal): Failure | undefined {
   return undefined;
 }
 
-function plainFailure({ status, url }: Refusal): Failure {
+function plainFailure({ status, url, hub }: Refusal): Failure {
   const kind = status === 429 || status === 408 || status >= 500 ? 'retry' : 'stalled';
-  const failed = `The download of "${url}" failed with HTTP status ${status}`;
+  const isSearch = hub !== undefined && hub.repo === undefined;
+  const failed = `${isSearch ? 'The search at' : 'The download of'} "${url}" failed with HTTP status ${status}`;
   return kind === 'retry'
     ? failureOf('retry', 'ModelPullFailed', `${failed}; the server may respond later`)
     : failureOf('stalled', 'ModelSourceRefused', `${failed}; check the address and who may read it`);

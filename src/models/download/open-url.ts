@@ -21,6 +21,8 @@ interface OpenUrl {
   readonly dispatcher: Dispatcher;
   readonly headers?: Readonly<Record<string, string>>;
   readonly bearer?: Bearer | undefined;
+  /** Refuses redirects to another scheme, host or port. */
+  readonly stays?: boolean | undefined;
 }
 
 type ResponseHeaders = Dispatcher.ResponseData['headers'];
@@ -39,7 +41,8 @@ export interface OpenedUrl {
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const MAX_REDIRECTS = 5;
 
-export async function openUrl({ url: from, dispatcher, headers = {}, bearer }: OpenUrl, signal: AbortSignal): Promise<Result<OpenedUrl>> {
+export async function openUrl(asked: OpenUrl, signal: AbortSignal): Promise<Result<OpenedUrl>> {
+  const { url: from, dispatcher, headers = {}, bearer, stays = false } = asked;
   let url = new URL(from);
   let firstHeaders: ResponseHeaders | undefined;
   for (let redirects = 0; ; redirects += 1) {
@@ -54,7 +57,7 @@ export async function openUrl({ url: from, dispatcher, headers = {}, bearer }: O
       return ok({ status, headers: response.headers, firstHeaders, url: withoutQuery(url), sentToken, body: response.body });
     void response.body.dump({ limit: 65_536 }).catch(() => undefined);
     const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
-    const problem = redirects === MAX_REDIRECTS ? 'is redirected too often' : redirectProblem(url, next);
+    const problem = redirects === MAX_REDIRECTS ? 'is redirected too often' : redirectProblem(url, next, stays);
     if (problem !== undefined || next === undefined)
       return fail('stalled', 'ModelSourceRefused', `The address "${withoutQuery(new URL(from))}" ${problem ?? ''}; check it`);
     url = next;
@@ -65,8 +68,9 @@ export function discard(body: Readable): void {
   body.on('error', () => undefined).destroy();
 }
 
-function redirectProblem(from: URL, to: URL | undefined): string | undefined {
+function redirectProblem(from: URL, to: URL | undefined, stays: boolean): string | undefined {
   if (to === undefined) return 'redirects to an invalid address';
+  if (stays && to.origin !== from.origin) return `redirects to "${to.origin}"`;
   if (to.protocol !== 'https:' && to.protocol !== 'http:') return `redirects to "${to.protocol}"`;
   return from.protocol === 'https:' && to.protocol === 'http:' ? 'redirects from "https:" to "http:"' : undefined;
 }

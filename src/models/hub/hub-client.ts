@@ -4,56 +4,47 @@ import { connectTo, openUrl } from '../download/open-url.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { readBody } from '../../platform/read-body.ts';
-import { fail, ok, type Result } from '../../schema/words/failure.ts';
+import { fail, ok, type Failure, type Result } from '../../schema/words/failure.ts';
 import { listQuantisations, chooseFiles, type RepoFile, type Quantisation } from '../decide/choose-files.ts';
 import { explainRefusal } from '../decide/explain-refusal.ts';
+import { Described, filesIn, isGated, licenseOf, Tree } from '../decide/read-listing.ts';
 import { bearerOf, type HubAccess } from './hub-access.ts';
 import type { HubName } from '../decide/parse-model-name.ts';
-import { defined } from '../../schema/pod/kube-fields.ts';
 import type { ModelId } from '../../schema/words/names.ts';
 import { pinnedFiles, type Pin } from '../decide/pin.ts';
 
 type RepoFacts = Pick<Pin, 'isGated' | 'license' | 'licenseUrl'> & { readonly commit: string; readonly files: readonly RepoFile[] };
 
-const Repo = z.object({
-  sha: z.string().regex(/^[0-9a-f]{40}$/),
-  gated: z.union([z.boolean(), z.string()]).optional(),
-  tags: z.array(z.string()).optional(),
-  cardData: z
-    .object({
-      license: z.union([z.string(), z.array(z.string())]).optional(),
-      license_name: z.string().optional(),
-      license_link: z.string().optional(),
-    })
-    .nullish(),
-});
-const Tree = z.array(
-  z.object({
-    type: z.string(),
-    path: z.string().max(1000),
-    size: z.number().min(0),
-    lfs: z.object({ oid: z.string().regex(/^[0-9a-f]{64}$/), size: z.number().min(0) }).optional(),
-  }),
-);
+const Repo = Described.extend({ sha: z.string().regex(/^[0-9a-f]{40}$/) });
 
 const SILENCE_MS = 30_000;
 const MAX_RESPONSE_BYTES = 16 * 2 ** 20;
 /** Pages have 1000 files. */
 const MAX_PAGES = 20;
 
-type Asked<T> = Readonly<{ repo: string; schema: z.ZodType<T> }>;
+interface Asked<T> {
+  /** Undefined for a search. */
+  readonly repo?: string;
+  readonly schema: z.ZodType<T>;
+  readonly limitBytes?: number;
+  /** Refuses redirects to another server. */
+  readonly stays?: boolean;
+}
 type Page<T> = Readonly<{ value: T; next: string | undefined }>;
+/** `waitMs`: as the Hub asks for. */
+type AskedPage<T> = Result<Page<T>> | Readonly<{ ok: false; failure: Failure; waitMs?: number }>;
 
-async function ask<T>(hub: HubAccess, url: string, { repo, schema }: Asked<T>, signal: AbortSignal): Promise<Result<Page<T>>> {
+export async function ask<T>(hub: HubAccess, url: string, asked: Asked<T>, signal: AbortSignal): Promise<AskedPage<T>> {
+  const { repo, schema, limitBytes = MAX_RESPONSE_BYTES, stays } = asked;
   await using dispatcher = connectTo(url, SILENCE_MS);
   try {
-    const opened = await openUrl({ url, dispatcher, bearer: await bearerOf(hub) }, signal);
+    const opened = await openUrl({ url, dispatcher, bearer: await bearerOf(hub), stays }, signal);
     if (!opened.ok) return opened;
     const { status, headers, body, sentToken } = opened.value;
-    const text = await readBody(body, MAX_RESPONSE_BYTES);
+    const text = await readBody(body, limitBytes);
     if (status !== 200) {
-      const about = { page: `${hub.endpoint}/${repo}`, repo, sentToken };
-      return { ok: false, failure: explainRefusal({ status, headers, url: opened.value.url, hub: about }).failure };
+      const about = { page: repo === undefined ? hub.endpoint : `${hub.endpoint}/${repo}`, repo, sentToken };
+      return { ok: false, ...explainRefusal({ status, headers, url: opened.value.url, hub: about }) };
     }
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) return ok({ value: parsed.data, next: nextLink(headers['link'], url) });
@@ -73,22 +64,14 @@ async function readRepo(hub: HubAccess, repo: string, signal: AbortSignal): Prom
   for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {
     const asked: Result<Page<z.output<typeof Tree>>> = await ask(hub, url, { repo, schema: Tree }, signal);
     if (!asked.ok) return asked;
-    for (const { type, path, size, lfs } of asked.value.value)
-      if (type === 'file') files.push({ path, sizeBytes: lfs?.size ?? size, sha256: lfs?.oid });
+    files.push(...filesIn(asked.value.value));
     url = asked.value.next;
   }
   return ok({ files, ...repoFacts(described.value.value, `${hub.endpoint}/${repo}`) });
 }
 
-function repoFacts({ sha, gated, tags = [], cardData }: z.output<typeof Repo>, page: string): Omit<RepoFacts, 'files'> {
-  const stated = cardData?.license;
-  const inTags = tags.find((tag) => tag.startsWith('license:'))?.slice('license:'.length);
-  const license = (typeof stated === 'string' ? stated : stated?.[0]) ?? inTags;
-  // "other" means that the name is in another field.
-  const name = license === 'other' ? (cardData?.license_name ?? license) : license;
-  const link = cardData?.license_link;
-  const licenseUrl = link !== undefined && /^https?:\/\//.test(link) ? link : license === undefined ? undefined : page;
-  return { commit: sha, isGated: gated !== undefined && gated !== false, ...defined({ license: name, licenseUrl }) };
+function repoFacts({ sha, ...described }: z.output<typeof Repo>, page: string): Omit<RepoFacts, 'files'> {
+  return { commit: sha, isGated: isGated(described), ...licenseOf(described, page) };
 }
 
 function nextLink(link: string | string[] | undefined, url: string): string | undefined {

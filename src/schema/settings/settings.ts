@@ -127,6 +127,7 @@ export const SettingsSchema = z.strictObject({
   SVC_ACCEPTED_LICENSES: LicenseNames.describe(
     'Comma-separated licences that restrict the use of a model, such as `llama3.2,gemma`, and that you accept. Others have to be accepted with `svcctl model pull --accept-license`',
   ),
+  SVC_MODEL_SEARCH: OffOn.default('on').describe('`off`: nobody can search the Hugging Face Hub through the service (`docs/models.md`)'),
   SVC_PARK_LIMIT: Count(0, 100_000)
     .prefault('64')
     .describe('Parked requests per slot without `limits.max_queue`. Further requests fail with 429 `slot.queue_full`'),

@@ -1,6 +1,6 @@
 /**
- * Answers of `/api/profiles`, `/api/requests`, `/api/captures`, `/api/mcp`, `/api/cluster` and of revisions as schemas;
- * the port of captures.
+ * Answers of `/api/profiles`, `/api/requests`, `/api/captures`, `/api/mcp`, `/api/cluster`, of revisions and of
+ * searches as schemas; the port of captures.
  */
 import { z } from 'zod';
 import { Applied, Plan, Problem } from './answers.ts';
@@ -261,3 +261,34 @@ export const UsageReport = z.object({
 });
 
 export const SlotText = z.object({ text: z.string(), resource_version: z.string().describe('For "If-Match"') });
+
+const Bytes = z.number().min(0);
+const FoundQuantisation = z.object({
+  uri: z.string().describe('For `model.default` of a slot'),
+  quantisation: z.string().nullable().describe('As in the name of the file, such as "Q4_K_M"'),
+  files: z.array(z.string()).describe('Paths in the repository, without the projector; several for a split model'),
+  size_bytes: Bytes.describe('All files, with the projector'),
+  needed_bytes: Bytes.nullable().describe('Estimate of the memory; null in a cluster, and where this machine cannot run GGUF models'),
+  fits: z.boolean().nullable().describe('It fits on this machine, if other slots give way; null if that is not known'),
+  projector: z.string().nullable().describe('Path of the file with which the model takes images or sound'),
+});
+
+export const ModelSearch = z.object({
+  models: z.array(
+    z.object({
+      id: z.string().describe('Repository on the Hub: "owner/repo"'),
+      url: z.string(),
+      task: z.string().nullable().describe('As its publisher states it, such as "text-generation"'),
+      downloads: z.number().describe('In the last 30 days'),
+      likes: z.number(),
+      license: z.string().nullable(),
+      license_url: z.string().nullable(),
+      needs_acceptance: z.boolean().describe('The licence restricts the use of the model, and was not accepted here'),
+      gated: z.boolean().describe('The Hub sends the files only to accounts that have accepted its terms'),
+      quantisations: z.array(FoundQuantisation).describe('Largest first, 40 at most'),
+      draft: z.string().nullable().describe('File for speculative decoding (`model.draft.model`)'),
+      problem: z.string().nullable().describe('Why files are missing'),
+    }),
+  ),
+  next: z.string().nullable().describe('`cursor` of the next page; null: there are no more'),
+});

@@ -90,6 +90,10 @@ export const ERROR_CODES = {
     422,
     'The model cannot be pulled or removed: nothing provides it, its licence was not accepted, or it does not fit; the message says what to do',
   ),
+  'model.search_unavailable': permanent(
+    422,
+    'The Hub cannot be searched: `SVC_MODEL_SEARCH` is `off`, or the Hub refuses the token; the message says what to do',
+  ),
   'audio.cloning_unsupported': error(422, 'The model in the slot has only voices of its own, and the request names a stored one'),
   'voice.limit_reached': permanent(422, 'As many voices are stored as `SVC_VOICE_LIMIT` permits'),
   'voice.unsupported': permanent(422, 'Voices cannot be stored here, or not in this way; the message says what to do'),

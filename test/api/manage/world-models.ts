@@ -104,6 +104,44 @@ export const answerFit: Manage['fit'] = async ({ model, backend = 'cpu' }) => {
   });
 };
 
+export const answerSearch: Manage['searchModels'] = async ({ text, limit, cursor }) => {
+  if (text === 'off') return fail('stalled', 'ModelSourceRefused', '"SVC_MODEL_SEARCH" is "off"');
+  if (text === 'away') return fail('retry', 'ModelPullFailed', 'Check the network');
+  if (text === 'nothing') return ok({ models: [], next: undefined });
+  const model = {
+    url: 'https://hub.test/o/r',
+    task: 'text-generation',
+    downloads: 1200,
+    likes: 7,
+    license: 'gemma\u001b[31m',
+    licenseUrl: 'https://hub.test/o/r',
+    needsAcceptance: true,
+    gated: false,
+    draft: 'hf:o/r/mtp-m.gguf',
+    problem: undefined,
+  };
+  const file = { quantisation: 'Q8_0', files: ['m-Q8_0.gguf'], projector: 'mmproj.gguf' };
+  const quantisations = [
+    { ...file, uri: 'hf:o/r:Q8_0', sizeBytes: 9e9, neededBytes: 1e10, fits: false },
+    { ...file, uri: 'hf:o/r:Q4_K_M', sizeBytes: 5e9, neededBytes: 6e9, fits: true },
+    {
+      ...file,
+      uri: 'hf:o/r/odd.gguf',
+      quantisation: undefined,
+      sizeBytes: 1e9,
+      neededBytes: undefined,
+      fits: undefined,
+      projector: undefined,
+    },
+  ];
+  const more = { ...model, id: 'o/s', license: undefined, licenseUrl: undefined, needsAcceptance: false, gated: true, draft: undefined };
+  const all = [
+    { ...model, id: 'o/r', quantisations },
+    { ...more, quantisations: [], problem: 'The Hub does not answer in time; try again' },
+  ];
+  return ok({ models: all.slice(0, limit), next: cursor === undefined ? 'next-page' : undefined });
+};
+
 /** Nothing provides it; any other model exists. */
 export const UNKNOWN_MODEL = 'demo-fix';
 

@@ -1,6 +1,6 @@
 /** A small world behind the management API: slots in memory, and a controller that reconciles edits a moment later. */
 import { pageRoutes } from './page-routes.ts';
-import { answerFit, FILES, MODELS, previewOf, PROVIDERS, UNKNOWN_MODEL } from './world-models.ts';
+import { answerFit, answerSearch, FILES, MODELS, previewOf, PROVIDERS, UNKNOWN_MODEL } from './world-models.ts';
 import { boardSlot } from './world-slots.ts';
 import { openAgents, type WorldAgents } from './world-agents.ts';
 import { openVoices } from '../../support/open-voices.ts';
@@ -190,6 +190,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         return ok(id === 'none' ? 'absent' : id === 'used' ? { usedBy: ['primary'] } : 'removed');
       },
       fit: answerFit,
+      searchModels: answerSearch,
       hardware: async () => world.hardware,
       cluster: () => world.cluster,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),

@@ -9,6 +9,7 @@ export const PULLS: readonly PullListing[] = [
 const PULL = 'POST /api/models/{id}/pull';
 const SHOW = 'GET /api/models/{id}';
 const FIT = 'GET /api/fit';
+const SEARCH = 'GET /api/models/search';
 const REMOVE = 'DELETE /api/models/{id}';
 const URL_BODY = { url: 'https://a.test/m', sha256: 'a'.repeat(64) };
 
@@ -28,6 +29,15 @@ export const MODEL_CALLS = [
   { operation: FIT, expect: 'request.invalid', path: '/api/fit?model=..%2Fetc' },
   { operation: FIT, expect: 'request.invalid', path: '/api/fit?model=a&context=x' },
   { operation: FIT, expect: 'request.invalid', path: '/api/fit' },
+  { operation: SEARCH, expect: 200, path: '/api/models/search?q=qwen3%204b&limit=1&cursor=ey' },
+  { operation: SEARCH, expect: 'model.search_unavailable', path: '/api/models/search?q=off' },
+  { operation: SEARCH, expect: 'model.source_failed', path: '/api/models/search?q=away' },
+  { operation: SEARCH, expect: 'request.invalid', path: '/api/models/search' },
+  { operation: SEARCH, expect: 'request.invalid', path: '/api/models/search?q=%20' },
+  { operation: SEARCH, expect: 'request.invalid', path: '/api/models/search?q=a%00b' },
+  { operation: SEARCH, expect: 'request.invalid', path: `/api/models/search?q=${'a'.repeat(101)}` },
+  { operation: SEARCH, expect: 'request.invalid', path: '/api/models/search?q=a&limit=21' },
+  { operation: SEARCH, expect: 'request.invalid', path: '/api/models/search?q=a&cursor=a%0Ab' },
   { operation: REMOVE, expect: 204, path: '/api/models/hf:o%2Fr' },
   { operation: REMOVE, expect: 'model.not_found', path: '/api/models/none' },
   { operation: REMOVE, expect: 'model.in_use', path: '/api/models/used' },

@@ -14,13 +14,22 @@ export interface FakeRepo {
   readonly gated?: false | 'auto' | 'manual';
   /** Only requests with this token see the repository. */
   readonly token?: string;
+  readonly private?: boolean;
+  readonly downloads?: number;
+  readonly likes?: number;
+  readonly task?: string;
+  /** Replaces or adds fields of the results of a search. */
+  readonly found?: Readonly<Record<string, unknown>>;
 }
 
 /** How one response breaks. Without a fault, it is what the Hub sends. */
 export interface Fault {
-  /** Answer with this status and these headers only. */
+  /** Answer with this status, these headers and this body only. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+  /** Answer nothing at all, or a space every 100 ms. */
+  readonly hangs?: true | 'drips';
   /** Close the connection after so many bytes of the body. */
   readonly cutAfter?: number;
   readonly range?: 'ignored' | 'wrong-header' | 'wrong-content';
@@ -79,7 +88,9 @@ export async function startFakeHub({ repos = [], redirects = true, pageSize = 10
   const hubServer = createServer((request, response) => {
     const entry = note('hub', request);
     const fault = hub.fault(entry);
-    if (fault?.status !== undefined) return void response.writeHead(fault.status, fault.headers).end();
+    if (fault?.hangs === 'drips') return drip(response);
+    if (fault?.hangs === true) return;
+    if (fault?.status !== undefined) return void response.writeHead(fault.status, fault.headers).end(fault.body);
     answerHub({ hub, pageSize, redirects }, entry, fault, response);
   });
   const storageServer = createServer((request, response) => {
@@ -108,6 +119,12 @@ export async function startFakeHub({ repos = [], redirects = true, pageSize = 10
   return hub;
 }
 
+function drip(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const timer = setInterval(() => response.write(' '), 100);
+  response.on('close', () => clearInterval(timer));
+}
+
 interface Answering {
   readonly hub: FakeHub;
   readonly pageSize: number;
@@ -121,6 +138,7 @@ function answerHub(
   response: ServerResponse,
 ): void {
   const url = new URL(entry.path, hub.url);
+  if (url.pathname === '/api/models') return sendFound(hub, entry, url, response);
   const [, name = '', rest = ''] = /^\/(?:api\/models\/)?([^/]+\/[^/]+)(\/.*)$/.exec(url.pathname) ?? [];
   const repo = hub.repos.get(name);
   const authorized = repo?.token === undefined || entry.authorization === `Bearer ${repo.token}`;
@@ -130,7 +148,7 @@ function answerHub(
     const cardData = repo.license === undefined ? {} : { license: repo.license };
     return sendJson(response, { id: repo.name, sha: repo.commit, gated: repo.gated ?? false, private: false, cardData, tags: [] });
   }
-  if (isApi && rest === `/tree/${repo.commit}`) return sendTree(hub, repo, { url, pageSize }, response);
+  if (isApi && (rest === `/tree/${repo.commit}` || rest === '/tree/main')) return sendTree(hub, repo, { url, pageSize }, response);
   const [, commit = '', path = ''] = /^\/resolve\/([^/]+)\/(.+)$/.exec(rest) ?? [];
   const file = repo.files.get(path);
   if (!authorized) return refuse(response, 403, 'GatedRepo', 'Access to this model is restricted');
@@ -143,6 +161,42 @@ function answerHub(
   };
   if (!redirects) return sendFile(hub, entry, file, fault, response, linked);
   response.writeHead(302, { ...linked, location: `${hub.storageUrl}/${repo.name}/${path}?signature=secret` }).end();
+}
+
+/**
+ * The list of models as of November 2026: `search` has words of the name, `filter` is a tag, only the fields of `expand` are sent, and the next page is
+ * named by an opaque cursor in `Link`. The Hub lists private repositories for accounts that may read them.
+ */
+function sendFound(hub: FakeHub, { authorization }: LoggedRequest, url: URL, response: ServerResponse): void {
+  const { searchParams: query } = url;
+  const words = (query.get('search') ?? '').toLowerCase().split(/\s+/);
+  const limit = Number(query.get('limit') ?? 1000);
+  const from = Number(Buffer.from(query.get('cursor') ?? '', 'base64').toString() || 0);
+  const tags = ({ files, license }: FakeRepo): readonly string[] => [
+    ...([...files.keys()].some((path) => path.endsWith('.gguf')) ? ['gguf'] : []),
+    ...(license === undefined ? [] : [`license:${license}`]),
+  ];
+  const matching = [...hub.repos.values()]
+    .filter((repo) => words.every((word) => repo.name.toLowerCase().includes(word)) && tags(repo).includes(query.get('filter') ?? 'gguf'))
+    .filter(({ private: hidden, token }) => hidden !== true || authorization === `Bearer ${token}`)
+    .toSorted((a, b) => (b.downloads ?? 0) - (a.downloads ?? 0));
+  const page = matching.slice(from, from + limit).map((repo) => {
+    const fields: Readonly<Record<string, unknown>> = {
+      cardData: repo.license === undefined ? {} : { license: repo.license },
+      downloads: repo.downloads ?? 0,
+      gated: repo.gated ?? false,
+      likes: repo.likes ?? 0,
+      pipeline_tag: repo.task,
+      private: repo.private ?? false,
+      tags: tags(repo),
+      ...repo.found,
+    };
+    const wanted = query.getAll('expand').map((field) => [field, fields[field]]);
+    return { _id: '65f0', id: repo.name, ...Object.fromEntries(wanted), ...('id' in fields ? { id: fields['id'] } : {}) };
+  });
+  const next = new URL(url);
+  next.searchParams.set('cursor', Buffer.from(String(from + limit)).toString('base64'));
+  sendJson(response, page, from + limit < matching.length ? { link: `<${next.href}>; rel="next"` } : {});
 }
 
 function sendTree(
