@@ -42,8 +42,7 @@ import { ParkedRequest } from './traffic/parked-request.ts';
 
 /** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
 const CLIENT_GONE = 499;
-const LEAST_ERROR = 400;
-const LEAST_SERVER_ERROR = 500;
+const [LEAST_ERROR, LEAST_SERVER_ERROR] = [400, 500] as const;
 const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
 const CROWDED: FallbackCause = { kind: 'queue' };
 const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };

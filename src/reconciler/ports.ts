@@ -27,7 +27,6 @@ export interface Clock {
 }
 
 // ---- desired ----
-
 export interface DesiredSlot {
   readonly name: SlotName;
   readonly uid?: string | undefined;
@@ -60,7 +59,6 @@ export interface SlotSource {
 }
 
 // ---- workloads ----
-
 export type Mount = { readonly source: string; readonly target: string; readonly readOnly: boolean };
 
 export interface ImageReference {
@@ -232,7 +230,6 @@ export interface Runtime {
 }
 
 // ---- models, host, traffic ----
-
 export type ModelPresence =
   | { readonly kind: 'present'; readonly facts: ModelFacts }
   /** Not in the store, but `pull` can fetch it. `refusal`: once its licence is accepted. `companion`: set in a view. */
@@ -284,7 +281,6 @@ export interface Traffic {
 }
 
 // ---- what comes out ----
-
 export interface Report {
   readonly at: number;
   readonly statuses: readonly SlotStatus[];

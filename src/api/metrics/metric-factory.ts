@@ -81,7 +81,7 @@ export function createMetricFactory(breather: () => Breather = createBreather) {
     gauge(name: MetricName<'gauge'>, read: (add: AddSample) => void): void {
       writers.push((format) => writeRead({ name, ...METRICS[name] }, read, format));
     },
-    /** As `gauge`. The text of an entry is kept while it is the same object: those of 5,000 slots take long to write. */
+    /** As `gauge`. The text of an entry is kept while it is the same object: those of 5,000 slots take long. */
     gaugeOf<Key, Entry extends object>(
       name: MetricName<'gauge'>,
       entries: () => ReadonlyMap<Key, Entry>,

@@ -58,8 +58,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   const unwanted = notWanted ?? memoryGate;
   const wanted = unwanted === undefined;
   const warm = wanted && ahead !== undefined ? view.warm : undefined;
-  const watchFails = whyWatchFails(view);
-  const startable = gates.length === 0 && view.template !== undefined && watchFails === undefined;
+  const startable = gates.length === 0 && view.template !== undefined && whyWatchFails(view) === undefined;
   const rests = restOf(view, memory, allocation);
   const roles = assignRoles(view, { unwanted, startable, ...rests, ...roomFor(memory, allocation) });
 
@@ -71,7 +70,7 @@ export function planSlot({ view, gates, notWanted, ahead, verdict, memory }: Slo
   // A server that falls asleep or wakes would not answer.
   const probes = sleep.actions.length > 0 ? NOTHING_DUE : planProbes(view, roles);
   const causes = causesOf(view, { notWanted, unwanted, serving: roles.serving }, verdict);
-  const ends = watchFails ?? whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
+  const ends = whyTrialEnds(view, { ...roles, notWanted, gates: [memoryGate, ...gates] });
 
   const gate = start.gate ?? gates[0];
   const applying = view.applying !== undefined || start.action !== undefined;

@@ -157,7 +157,7 @@ describe('a settlement', () => {
     expect(renamed.rollout?.watched).toEqual(serves.rollout?.watched);
     // Over a restart, it is watched again from the beginning.
     const stored: unknown = JSON.parse(JSON.stringify(storedRollout(serves.rollout ?? ACCEPTED)));
-    const recalled = recallRollout(stored, (document) => ({ spec: before.inForce.spec, document: document as AcceptedText['document'] }));
+    const recalled = recallRollout(stored, () => before.inForce);
     expect(recalled?.watched).toMatchObject({ previous: { revision: 'rev-a' }, since: undefined });
   });
 

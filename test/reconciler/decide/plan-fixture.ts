@@ -62,7 +62,6 @@ export interface SceneWorkload {
   readonly notedExit?: string;
   readonly probe?: 'passing' | 'asleep' | 'none' | 'loading' | 'nonsense' | 'dead' | 'doubtful' | 'silent';
   readonly inFlight?: number;
-  /** Requests that have ended on it, and those of them that failed. */
   readonly requests?: { readonly ended: number; readonly failed: number };
   readonly used?: boolean;
   /** Milliseconds ago. */

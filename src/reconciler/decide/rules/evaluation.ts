@@ -116,8 +116,10 @@ interface Obstacles {
   readonly gates: readonly (Gate | undefined)[];
 }
 
-/** Why a text on trial is rolled back without an answer of its model; undefined where it is not. */
+/** Why a text on trial, or one that is watched, is rolled back without answers to cases; undefined where it is not. */
 export function whyTrialEnds(view: SlotView, { serving, starting, notWanted, gates }: Obstacles): Finding | undefined {
+  const failed = whyWatchFails(view);
+  if (failed !== undefined) return failed;
   const { isOnTrial, accepted, verdict, checks } = view.slot.rollout ?? {};
   if (isOnTrial !== true || notWanted !== undefined || !view.leads) return undefined;
   const oldRuns = view.workloads.some(({ alive, fact }) => alive && fact.revision === accepted?.revision);
