@@ -46,6 +46,7 @@ const EDITS: Readonly<Record<string, readonly [SlotDocument, Effect]>> = {
   'rollout.pass': [{ ...BASE, rollout: { ...CHECK, pass: 0.5 } }, 'controller'],
   'rollout.compare': [{ ...BASE, rollout: { ...CHECK, compare: true } }, 'controller'],
   'rollout.tolerance': [{ ...BASE, rollout: { ...CHECK, compare: true, tolerance: 0.1 } }, 'controller'],
+  'rollout.watch': [{ ...BASE, rollout: { watch: '10m' } }, 'controller'],
   'rollout.limits.firstTokenP95': [{ ...BASE, rollout: { ...CHECK, limits: { firstTokenP95: '2s' } } }, 'controller'],
   'rollout.limits.tokensPerSecond': [{ ...BASE, rollout: { ...CHECK, limits: { tokensPerSecond: 5 } } }, 'controller'],
   'rollout.onFailure': [{ ...BASE, rollout: { ...CHECK, onFailure: 'hold' } }, 'controller'],
