@@ -31,19 +31,19 @@ export interface WaitingHints {
 export function deriveWaitingReason(
   deployment: DeploymentFacts,
   pods: readonly PodFacts[],
-  { previous, warnings }: WaitingHints,
+  hints: WaitingHints,
 ): WaitingReason | undefined {
   const living = pods.filter((pod) => !isOver(pod) && !isTerminating(pod));
   for (const pod of living) {
-    const found = podWaitingReason(pod, { previous, warnings });
+    const found = podWaitingReason(pod, hints);
     if (found !== undefined) return found;
   }
   const failed = pods.find((pod) => isOver(pod) && pod.status.reason !== undefined);
   return notCreated(deployment, living) ?? (failed === undefined ? undefined : endReason(failed));
 }
 
-export function podWaitingReason(pod: PodFacts, { previous, warnings }: WaitingHints): WaitingReason | undefined {
-  return unscheduled(pod) ?? stuckContainer(pod, previous) ?? warningReason(pod, warnings?.get(pod.metadata.uid));
+export function podWaitingReason(pod: PodFacts, hints: WaitingHints): WaitingReason | undefined {
+  return unscheduled(pod) ?? stuckContainer(pod, hints) ?? warningReason(pod, hints.warnings?.get(pod.metadata.uid));
 }
 
 function unscheduled(pod: PodFacts): WaitingReason | undefined {
@@ -56,11 +56,11 @@ function unscheduled(pod: PodFacts): WaitingReason | undefined {
   return { kind: 'placement', reason: 'Unschedulable', message: placementMessage(condition.message ?? '', pod) };
 }
 
-function stuckContainer(pod: PodFacts, previous: WaitingReason | undefined): WaitingReason | undefined {
+function stuckContainer(pod: PodFacts, { previous, fetched }: WaitingHints): WaitingReason | undefined {
   const { initContainerStatuses, containerStatuses } = pod.status;
   for (const status of [...initContainerStatuses, ...containerStatuses]) {
     const isInit = initContainerStatuses.includes(status);
-    const found = waitingContainer(pod, status, previous) ?? (isInit ? failedInit(pod, status) : undefined);
+    const found = waitingContainer(pod, status, previous) ?? (isInit ? failedInit(pod, status, fetched) : undefined);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -142,10 +142,15 @@ function configMessage(cause: string, container: string): string {
   return `The container "${container}" cannot be created: ${truncate(cause.replace(/ \(pod: "[^"]*", container: [^)]*\)/, ''))}`;
 }
 
-/** Between two attempts, only the last state holds the container's message. */
-function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | undefined {
+/**
+ * Between two attempts, only the last state holds the container's message. The next attempt to fetch a model has failed
+ * in the same way until it receives something: otherwise the reason would come and go with each attempt.
+ */
+function failedInit(pod: PodFacts, status: ContainerStatus, fetched: FetchProgress): WaitingReason | undefined {
   const end = status.state?.terminated ?? status.lastState?.terminated;
-  if (end === undefined || end.exitCode === 0 || status.state?.running !== undefined) return undefined;
+  if (end === undefined || end.exitCode === 0) return undefined;
+  const goesOn = status.name !== MODEL_CONTAINER || fetched?.has(pod.metadata.uid) === true;
+  if (status.state?.running !== undefined && goesOn) return undefined;
   const reported = splitReason(end.message ?? '');
   const exit = `it exited with code ${end.exitCode}`;
   const logged = logTail(reported.message);
@@ -156,7 +161,7 @@ function failedInit(pod: PodFacts, status: ContainerStatus): WaitingReason | und
   }
   const why = end.reason === 'OOMKilled' ? fetchOutOfMemory(pod) : `${output}${modelsLocation(output, pod)}`;
   const reason = end.reason === 'OOMKilled' ? 'ModelPullFailed' : reported.reason;
-  return { kind: 'model', reason, message: `The model could not be fetched and will be retried: ${why}` };
+  return { kind: 'model', reason, message: `The model could not be fetched, and is tried again: ${why}` };
 }
 
 /** The container that fetches models puts the reason of a failure in front of its message. */

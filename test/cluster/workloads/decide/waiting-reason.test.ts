@@ -113,7 +113,7 @@ describe('what keeps a recorded pod from running', () => {
   ])('a model that cannot be fetched has the reason that its container names: %j', (said, reason, message) => {
     const terminated = { exitCode: 1, reason: 'Error', message: said };
     const pod = podWith({ initContainerStatuses: [{ name: 'model', ready: false, restartCount: 1, state: { terminated } }] });
-    const expected = { kind: 'model', reason, message: `The model could not be fetched and will be retried: ${message}` };
+    const expected = { kind: 'model', reason, message: `The model could not be fetched, and is tried again: ${message}` };
     expect(reasonOf([pod])).toEqual(expected);
   });
 
@@ -133,6 +133,18 @@ describe('what keeps a recorded pod from running', () => {
     const fetcher = { name: 'model', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } };
     const containers = [{ name: 'server', resources: { limits: { memory: '12Mi' } } }];
     expect(reasonOf([podWith({ initContainerStatuses: [fetcher] }, { containers })])?.message).toContain('raise "resources.memory"');
+  });
+
+  test('a fetch that is tried again has failed until it receives something', () => {
+    const lastState = { terminated: { exitCode: 1, reason: 'Error', message: 'The file "/models/own.gguf" does not exist' } };
+    const fetcher = { name: 'model', state: { running: {} }, lastState };
+    const pod = podWith({ initContainerStatuses: [fetcher] });
+    const reason = { kind: 'model', reason: 'ModelPullFailed', message: expect.stringContaining('does not exist') };
+    expect(derivePhase(deployment(), [pod]).waitingReason).toEqual(reason);
+    const fetched = new Map([[pod.metadata.uid, '1 B of 2 B (50 %)']]);
+    expect(derivePhase(deployment(), [pod], { fetched }).waitingReason).toBeUndefined();
+    const other = podWith({ initContainerStatuses: [{ ...fetcher, name: 'prepare' }] });
+    expect(derivePhase(deployment(), [other]).waitingReason).toBeUndefined();
   });
 
   test('there is none while the model is fetched', () => {
