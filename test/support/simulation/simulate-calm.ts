@@ -19,6 +19,7 @@ export async function calm(scene: Scene): Promise<void> {
   // By then the last faults are known: an earlier request may reach a server that has just died.
   await watch(world, referee, clock.now() + 16_000);
   const gates = scene.pods ? world.lives() : [world.life()];
+  if (!(await watchUntil(world, referee, () => !scene.areFalling(), CALM_MS))) violation('A server does not fall asleep');
   const requests = names.flatMap((name) => gates.map(({ traffic }) => traffic.ask(slotName(name), 200)));
   const done = (): boolean => requests.every(({ answers }) => answers.length > 0) && names.every((name) => fulfilled(scene, name));
   if (!(await watchUntil(world, referee, done, CALM_MS)))

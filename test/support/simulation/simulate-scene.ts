@@ -37,6 +37,7 @@ export interface Scene {
   readonly pods: boolean;
   readonly budget: number;
   documentOf(good?: boolean): SlotDocument;
+  areFalling(): boolean;
 }
 
 function hostOptions(random: Random, faults: Faults) {

@@ -13,10 +13,12 @@ export interface Sleepers {
   readonly provider: Pick<Provider, 'health' | 'sleep'> | undefined;
   /** It sleeps, or is about to; but not where a controller before `bornAt` told it to, and it fell asleep later. */
   isAsleep(id: WorkloadId, bornAt: number): boolean;
+  /** A server may still fall asleep, though the controller that told it to has ended long ago. */
+  areFalling(): boolean;
 }
 
 const LEAST_SEED = 10_000;
-const NONE: Sleepers = { provider: undefined, isAsleep: () => false };
+const NONE: Sleepers = { provider: undefined, isAsleep: () => false, areFalling: () => false };
 
 const FATES = ['works', 'works', 'works', 'refuses', 'hangs', 'hangs and works', 'lies'] as const;
 type Fate = (typeof FATES)[number];
@@ -58,6 +60,7 @@ export function createSleepers(
       return id === undefined ? 'Nothing listens on this port' : await turn(id, sleeps, timeoutMs, signal);
     };
   return {
+    areFalling: () => falling.size > 0,
     isAsleep(id, bornAt) {
       const { at = 0, until = 0 } = told.get(id) ?? {};
       return (asleep.has(id) || falling.has(id)) && !(at < bornAt && until >= bornAt);

@@ -106,6 +106,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
     pods,
     budget: budget === undefined ? Number.POSITIVE_INFINITY : Number(budget),
     documentOf,
+    areFalling: sleepers.areFalling,
   };
   await chaos(scene);
   world.host?.machine.setFaults('none');
