@@ -28,12 +28,15 @@ function sumOf<Key, Value>(
 function addActivity(one: WorkloadActivity, other: WorkloadActivity): WorkloadActivity {
   return {
     inFlight: one.inFlight + other.inFlight,
-    ended: (one.ended ?? 0) + (other.ended ?? 0),
-    failed: (one.failed ?? 0) + (other.failed ?? 0),
+    ended: sumKnown(one.ended, other.ended),
+    failed: sumKnown(one.failed, other.failed),
     lastUsedAt: latest(one.lastUsedAt, other.lastUsedAt),
     lastHeardAt: latest(one.lastHeardAt, other.lastHeardAt),
   };
 }
+
+const sumKnown = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : one + other;
 
 function addDemand(one: Demand, other: Demand): Demand {
   const [first, second] = (other.waitingSince ?? Infinity) < (one.waitingSince ?? Infinity) ? [other, one] : [one, other];

@@ -46,6 +46,7 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
     if (used !== undefined) tracker.measured.set(workload.slot, used);
   }
   const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
+  const gone = Map.groupBy(vanished, ({ slot }) => slot);
   for (const [name, slot] of slots) {
     const at = deriveLastActive({
       slot,
@@ -53,6 +54,7 @@ export function trackObservation(tracker: Tracker, input: TrackInput): readonly 
       before: tracker.lastActive.get(name),
       traffic,
       workloads: bySlot.get(name) ?? NO_WORKLOADS,
+      vanished: gone.get(name),
       published: published.get(name),
       edit: edits.get(name) ?? 'unchanged',
       takesOver,

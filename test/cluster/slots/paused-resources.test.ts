@@ -33,7 +33,7 @@ describe('a SlotSpec whose rollouts are paused', () => {
     kube.apply('primary', { ...model('b.gguf'), rollout: { check: 'checks/a.jsonl' } });
     expect(await read()).toMatchObject({
       spec: { model: { default: 'a.gguf' } },
-      problems: [{ path: ['rollout', 'check'], message: 'New models are not judged by cases in a cluster: remove this key' }],
+      problems: [{ path: ['rollout', 'check'], message: 'New models are not judged in a cluster: remove this key' }],
     });
   });
 

@@ -155,6 +155,8 @@ interface ActivityFacts {
   readonly before: number | undefined;
   readonly traffic: ReturnType<Traffic['read']>;
   readonly workloads: readonly ObservedWorkload[];
+  /** Those that have disappeared since the last pass, with requests that ended then. Default: none. */
+  readonly vanished?: readonly Pick<ObservedWorkload, 'id'>[] | undefined;
   readonly published: PublishedSlot | undefined;
   /** What changed in the slot in this pass. */
   readonly edit: SlotEdit;
@@ -170,17 +172,18 @@ interface ActivityFacts {
  * workload that was found running.
  */
 export function deriveLastActive(facts: ActivityFacts): number | undefined {
-  const { slot, now, before, traffic, workloads } = facts;
+  const { slot, now, before, traffic, workloads, vanished = [] } = facts;
   const demand = traffic.demand.get(slot.name);
-  const uses = workloads.map(({ id }) => traffic.workloads.get(id));
+  const used = [...workloads, ...vanished];
+  const uses = used.map(({ id }) => traffic.workloads.get(id));
   if ((demand?.waiting ?? 0) > 0 || uses.some((use) => use !== undefined && use.inFlight > 0) || isOwedTime(facts)) return now;
-  return latest([before, lastRequestAt(slot.name, workloads, traffic)]);
+  return latest([before, lastRequestAt(slot.name, used, traffic)]);
 }
 
 /** When a request last asked for the slot, began or ended: monotonic milliseconds; undefined without one. */
 export function lastRequestAt(
   name: SlotName,
-  workloads: readonly ObservedWorkload[],
+  workloads: readonly Pick<ObservedWorkload, 'id'>[],
   traffic: ReturnType<Traffic['read']>,
 ): number | undefined {
   return latest([traffic.demand.get(name)?.lastAskedAt, ...workloads.map(({ id }) => traffic.workloads.get(id)?.lastUsedAt)]);

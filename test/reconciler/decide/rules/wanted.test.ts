@@ -48,6 +48,20 @@ describe('a slot was last of use', () => {
   test.each<[string, number | undefined, 'always' | 'on-demand', Partial<Facts>, Scene]>([
     ['when it was so in the last pass', 50_000, 'always', {}, {}],
     ['when it was so in the last pass, though its server runs', 50_000, 'always', {}, RUNNING],
+    [
+      'when a request ended on a server that has vanished since',
+      7,
+      'always',
+      { vanished: [{ id: WorkloadId.parse('w1') }], ...used(0, NOW - 7) },
+      {},
+    ],
+    [
+      'while a request is in flight on a server that has vanished',
+      0,
+      'always',
+      { vanished: [{ id: WorkloadId.parse('w1') }], ...used(1, NOW - 7) },
+      {},
+    ],
     ['never, if nothing used it', undefined, 'always', { before: undefined }, {}],
     ['when it was edited, if it is always loaded', 0, 'always', { edit: 'edited' }, {}],
     ['when it got its first replica, if it is always loaded', 0, 'always', { edit: 'scaled-up' }, {}],
