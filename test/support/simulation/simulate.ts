@@ -55,7 +55,7 @@ export async function simulate(seed: number, decide: Decide = { plan, inspect },
   const random = createRandom(seed);
   const faults: Faults = { chaos: true, down: undefined, failingEndpoints: false, room: Number.POSITIVE_INFINITY };
   const referees: Referee[] = [];
-  const crashes = createCrashJudge();
+  const crashes = createCrashJudge(() => world.clock.wallNow() - world.clock.now());
   const pods = isCluster(seed);
   const budget = !pods && random.chance(0.4) ? String(random.int(2, 5) * 1000) : undefined;
   const ahead = createAhead(seed, SLOTS);

@@ -14,17 +14,37 @@ export interface CrashJudge {
 /** Crashes that make a crash loop. */
 const LOOP = 5;
 
-export function createCrashJudge(): CrashJudge {
+/** Exits of a workload that one controller was shown. */
+class Exits {
+  count = 0;
+  #last: number | undefined;
+  /** By time, where the wall clock stood then. */
+  readonly #known = new Map<number, number>();
+
+  /** After a step of the wall clock, another exit may have the time of an earlier one. */
+  add(at: number, offsetMs: number): void {
+    if (at !== this.#last && this.#known.get(at) !== offsetMs) {
+      this.count += 1;
+      this.#known.set(at, offsetMs);
+    }
+    this.#last = at;
+  }
+}
+
+/** `offsetMs`: between the wall clock and the monotonic one. */
+export function createCrashJudge(offsetMs: () => number): CrashJudge {
   // Each controller has a tracker of its own.
-  const seen = new WeakMap<object, Map<WorkloadId, Set<number>>>();
+  const seen = new WeakMap<object, Map<WorkloadId, Exits>>();
   return {
     judge(made, observed) {
       if (observed.runtime.kind === 'unreachable' || observed.traits.network !== 'pods') return undefined;
-      const ends = seen.get(observed.lastActive) ?? new Map<WorkloadId, Set<number>>();
+      const ends = seen.get(observed.lastActive) ?? new Map<WorkloadId, Exits>();
       seen.set(observed.lastActive, ends);
       for (const workload of observed.runtime.facts.workloads) {
-        if (workload.exit !== undefined) ends.set(workload.id, (ends.get(workload.id) ?? new Set()).add(workload.exit.at));
-        const wrong = judgeOne(workload, ends.get(workload.id)?.size ?? 0, made, observed);
+        const exits = ends.get(workload.id) ?? new Exits();
+        ends.set(workload.id, exits);
+        if (workload.exit !== undefined) exits.add(workload.exit.at, offsetMs());
+        const wrong = judgeOne(workload, exits.count, made, observed);
         if (wrong !== undefined) return wrong;
       }
       return undefined;
