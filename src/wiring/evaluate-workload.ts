@@ -32,11 +32,16 @@ export function createEvaluation(deps: EvaluationDeps): Evaluation {
   const { settings, providers, log, board, traffic, now } = deps;
   const asked = new Map<SlotName, RoutedSlot>();
   let gateway: ReturnType<typeof createGateway> | undefined;
+  /** What a case misses is judged by the rules of the slot, and not again as a failed request (`rollout.watch`). */
+  const acquireUnjudged: GatewayTraffic['holds']['acquire'] = (...asked) => {
+    const hold = traffic.holds.acquire(...asked);
+    return hold && { ...hold, release: () => hold.release() };
+  };
   const open = () =>
     createGateway({
       board: { current: () => withAsked(board.current(), asked), subscribe: board.subscribe },
       providers,
-      traffic,
+      traffic: { ...traffic, holds: { ...traffic.holds, acquire: acquireUnjudged } },
       settings,
       now,
       report: () => undefined,

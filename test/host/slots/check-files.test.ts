@@ -91,6 +91,25 @@ describe('cases of a slot', () => {
     expect(await read()).toMatchObject({ generation: 2, spec: { model: { default: 'b.gguf' } }, problems: [] });
   });
 
+  test('a verdict counts also while rollouts are paused', async () => {
+    await write('checks/a.jsonl', CASE);
+    await save('a.gguf');
+    await read();
+    await settle({ kind: 'served', generation: 1, revision: 'rev-a', at: 0 });
+    await save('b.gguf');
+    await read();
+    await save('b.gguf', 'check = "checks/a.jsonl"\npaused = true');
+    const paused = await read();
+    expect(paused).toMatchObject({ generation: 3, spec: { model: { default: 'b.gguf' } }, rollout: { isOnTrial: true } });
+    const verdict = { ...FAILED, checks: paused?.rollout?.checks?.digest ?? '' };
+    expect(await settle({ kind: 'verdict', generation: 3, verdict })).toMatchObject({
+      spec: { model: { default: 'a.gguf' } },
+      rollout: { isOnTrial: false, rolledBack: {} },
+    });
+    await save('b.gguf');
+    expect((await read())?.spec.model.default).toBe('a.gguf');
+  });
+
   test('a text that failed waits over a restart, until it or its cases are edited', async () => {
     await write('checks/a.jsonl', CASE);
     await save('a.gguf');
