@@ -38,6 +38,7 @@ export const MAY_IMPORT = {
       ...SHARED,
       'files/',
       'models/',
+      'evaluation/decide/',
       'reconciler/ports.ts',
       'reconciler/decide/outcome/board-slot.ts',
       'reconciler/decide/rules/admission.ts',

@@ -22,7 +22,7 @@ import type { ErrorCode } from '../schema/words/error-codes.ts';
 import { isPassedOn } from '../remote/decide/judge-remote.ts';
 import { presetOf } from '../schema/slot/presets.ts';
 import type { SlotName } from '../schema/words/names.ts';
-import { createAttempt } from './create-attempt.ts';
+import { createAttempt } from './upstream/forward.ts';
 import { CallerGate } from './caller-gate.ts';
 import { ClientAnswer } from './client-answer.ts';
 import { opaqueBody, type BodyScan } from './body/body-scan.ts';

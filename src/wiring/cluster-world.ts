@@ -22,6 +22,7 @@ import { createKubeReflectors } from '../cluster/workloads/workload-reflectors.t
 import { createKubeRuntime } from '../cluster/workloads/cluster-runtime.ts';
 import { parsePodProxy } from '../cluster/workloads/decide/pod-proxy.ts';
 import { createAutoscaler } from '../cluster/slots/autoscaler.ts';
+import { createCheckMaps, createCheckReflector } from '../cluster/slots/check-maps.ts';
 import { createResourceEditor } from '../cluster/slots/resource-editor.ts';
 import { createResourceEvents } from '../cluster/slots/resource-events.ts';
 import { createRevisionResources } from '../cluster/slots/revision-resources.ts';
@@ -125,12 +126,14 @@ function createCopies(api: KubeApi, relistMs: number, observer: KubeObserver) {
   const slots = createReflector({ api, type: SLOT_SPECS, relistMs, isUrgent: createSlotUrgency(), observer });
   const objects = createKubeReflectors({ api, relistMs, observer }, ofTerm.add);
   const leases = ofTerm.add(() => createReflector({ api, type: LEASES, labelSelector: `${LABELS.component}=gateway`, relistMs, observer }));
+  const checks = ofTerm.add(() => createCheckReflector({ api, relistMs, observer }));
   const models = createRecordReflector({ api, relistMs, observer });
   const always = [slots, objects.deployments, objects.pods, models];
   return {
     slots,
     objects,
     leases,
+    checks,
     models,
     always,
     /** A leader acts on the newest state, which the leader before it may have written a moment ago. */
@@ -153,12 +156,13 @@ async function createParts({ choice, api, leadership, identity, copies, observer
   const { settings, env, log } = choice;
   const { slots, objects } = copies;
   const clock = createClock();
-  const source = createSlotResources({ slots, log, leads: leadership.leads });
-  const { generationOf, lastGoodOf, ownerOf } = source;
-  const statuses = createStatusResources({ api, slots, leadership, generationOf, lastGoodOf, clock, log, observer });
+  const checks = createCheckMaps(copies.checks);
+  const source = createSlotResources({ slots, log, ...leadership, checks, settled: (slot) => statuses.compare(slot) });
+  const { ownerOf, revisionOf } = source;
+  const statuses = createStatusResources({ ...source, api, slots, leadership, clock, log, observer });
   const events = createResourceEvents({ api, ownerOf, leadership, instance: identity, clock, log, observer });
   const { SVC_REVISION_HISTORY: most } = settings;
-  const revisions = most === 0 ? undefined : createRevisionResources({ api, slots, ownerOf, lastGoodOf, leadership, most, clock, log });
+  const revisions = most === 0 ? undefined : createRevisionResources({ api, slots, ownerOf, revisionOf, leadership, most, clock, log });
   const leftovers = createKubeLeftovers({ api, slots, reflectors: objects, leadership, clock, log });
   const { variables: podProxy, problems } = parsePodProxy(env, settings.SVC_POD_PROXY_SECRET);
   for (const problem of problems) log.warn({}, problem);
@@ -170,12 +174,8 @@ async function createParts({ choice, api, leadership, identity, copies, observer
     catalogue: catalogue.catalogue,
   });
   const hub = readHubAccess(env);
-  const records = createModelRecords({
-    api,
-    copy: copies.models,
-    root: settings.SVC_MODELS_DIR,
-    acceptedLicenses: settings.SVC_ACCEPTED_LICENSES,
-  });
+  const { SVC_MODELS_DIR: root, SVC_ACCEPTED_LICENSES: acceptedLicenses } = settings;
+  const records = createModelRecords({ api, copy: copies.models, root, acceptedLicenses });
   const fitsBytes = fitsWeights(settings, undefined);
   const models = createClusterModelStore({ store: modelFiles, records, hub, catalogue: catalogue.catalogue, fitsBytes });
   const follow = rememberFollowing();

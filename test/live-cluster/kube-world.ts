@@ -155,7 +155,7 @@ async function podTemplateOf(kubectl: Kubectl, found: ObservedWorkload): Promise
 }
 
 /** Uses a pod that sees all processes of its node, since a process inside a container cannot kill its first process. */
-async function kill(kubectl: Kubectl, pod: string): Promise<void> {
+export async function kill(kubectl: Kubectl, pod: string): Promise<void> {
   const security = { privileged: true, runAsUser: 0 };
   const container = {
     name: 'killer',

@@ -30,8 +30,8 @@ export interface RevisionResourcesOptions {
   readonly api: Pick<KubeApi, 'get' | 'list' | 'create' | 'mergePatch' | 'remove'>;
   readonly slots: Pick<Reflector, 'items'>;
   readonly ownerOf: (slot: SlotName) => OwnerReference | undefined;
-  /** The text in force of the object with this uid. */
-  readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => LastGoodRecord | undefined;
+  /** The text in force of the object with this uid, or one that was rolled back. */
+  readonly revisionOf: (slot: SlotName, uid: string | undefined) => LastGoodRecord | undefined;
   readonly leadership: Pick<Leadership, 'leads'>;
   /** Revisions of a slot that are kept. */
   readonly most: number;
@@ -60,7 +60,7 @@ interface Newest extends Omit<Pending, 'facts' | 'attempts'> {
 }
 
 export function createRevisionResources(options: RevisionResourcesOptions) {
-  const { api, slots, ownerOf, lastGoodOf, leadership, most, clock, log } = options;
+  const { api, slots, ownerOf, revisionOf, leadership, most, clock, log } = options;
   const newest = new Map<SlotName, Newest>();
   const pending = new Map<string, Pending>();
   let failing = false;
@@ -128,7 +128,7 @@ export function createRevisionResources(options: RevisionResourcesOptions) {
       for (const status of statuses) {
         const slot = status.name;
         const owner = ownerOf(slot);
-        const present = lastGoodOf(slot, owner?.uid);
+        const present = revisionOf(slot, owner?.uid);
         const before = newest.get(slot);
         if (owner === undefined || present === undefined) newest.delete(slot);
         if (owner === undefined || present === undefined || isPaused(present.spec)) continue;

@@ -1,18 +1,23 @@
 /** Derives the desired state from the SlotSpecs of a namespace. An invalid one keeps its last valid spec. */
 import type { KubeObject, OwnerReference, Reflector } from '../client/ports.ts';
 import { parseOnce, type IsUrgent } from '../client/object-copy.ts';
+import { storedRollout, type Settlement } from '../../evaluation/decide/rollout-state.ts';
 import type { DesiredSlot, DesiredState, SlotSource } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { SlotName } from '../../schema/words/names.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
+import { canRollBack } from '../../schema/slot/scaling.ts';
 import { SLOT_RESOURCE } from '../../schema/slot/slot-resource.ts';
 import type { SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotStatus } from '../../schema/status/slot-status.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
+import type { CheckMaps } from './check-maps.ts';
 import {
   isDesiredChange,
   parseSlotResource,
   recordLastGood,
+  settleResource,
+  type Judging,
   type LastGoodRecord,
   type ParsedResource,
 } from './decide/parse-slot-resource.ts';
@@ -24,6 +29,12 @@ interface SlotResourcesOptions {
   readonly log: SourceLog;
   /** Only the leader logs problems of specs. Default: always. */
   readonly leads?: () => boolean;
+  /** The present term of the leader, in which it alone judges new models. Default: one that never ends. */
+  readonly term?: () => object;
+  /** Default: no slot has cases. */
+  readonly checks?: CheckMaps;
+  /** Called for each slot of which something was settled. */
+  readonly settled?: (slot: SlotName) => void;
   /** The clock of the reflectors. */
   readonly now?: () => number;
 }
@@ -40,9 +51,10 @@ interface Entry {
 export type SlotResources = ReturnType<typeof createSlotResources>;
 
 export function createSlotResources(options: SlotResourcesOptions) {
-  const { slots, log, leads = () => true, now = () => performance.now() } = options;
+  const { slots, log, leads = () => true, term = () => options, checks, now = () => performance.now() } = options;
   let entries: ReadonlyMap<string, Entry> = new Map();
   let state: DesiredState = { slots: new Map(), refused: new Map(), problems: [] };
+  let isSettled = false;
   let logged: { readonly of?: DesiredState; readonly lines: ReadonlySet<string> } = { lines: new Set() };
   const publishedStatus = parseOnce(({ metadata, status }) => {
     const slot = SlotName.safeParse(metadata.name);
@@ -52,10 +64,14 @@ export function createSlotResources(options: SlotResourcesOptions) {
   const derive = (): DesiredState => {
     const items = slots.items();
     const next = new Map<string, Entry>();
-    let changed = items.size !== entries.size;
+    let changed = items.size !== entries.size || isSettled;
+    isSettled = false;
+    const judging: Judging = leads() ? { term: term(), checksOf: checks?.of } : { term: undefined };
     for (const [name, object] of items) {
       const before = entries.get(name);
-      const entry = before?.object === object ? before : updateEntry(name, object, before);
+      // A rollout also depends on its cases, and on who leads.
+      const isKnown = before?.object === object && !canRollBack(before.parsed?.newest?.spec.rollout);
+      const entry = isKnown ? before : updateEntry(name, object, before, judging);
       changed ||= !isSameEntry(before, entry);
       next.set(name, entry);
     }
@@ -70,8 +86,30 @@ export function createSlotResources(options: SlotResourcesOptions) {
   };
 
   const source: SlotSource = {
-    read: async () => findStale(slots.health(), now()) ?? ok(derive()),
-    changes: (wake, signal) => slots.changes(wake, signal),
+    async read() {
+      const stale = findStale(slots.health(), now());
+      if (stale !== undefined) return stale;
+      if (leads())
+        await checks?.prepare(
+          slots
+            .items()
+            .values()
+            .map((object) => object['spec']),
+        );
+      return ok(derive());
+    },
+    changes(wake, signal) {
+      slots.changes(wake, signal);
+      checks?.changes(wake, signal);
+    },
+    settle(slot: SlotName, settlement: Settlement) {
+      const entry = entries.get(slot);
+      const parsed = entry?.parsed && leads() ? settleResource(entry.parsed, settlement) : entry?.parsed;
+      if (entry === undefined || parsed === entry.parsed) return;
+      entries = new Map(entries).set(slot, { ...entry, parsed });
+      isSettled = true;
+      options.settled?.(slot);
+    },
   };
 
   return {
@@ -87,6 +125,18 @@ export function createSlotResources(options: SlotResourcesOptions) {
     lastGoodOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined {
       const parsed = entries.get(slot)?.parsed;
       return parsed?.lastGood === undefined || parsed.uid !== uid ? undefined : recordLastGood(parsed.lastGood);
+    },
+    /** What the next leader must know of the rollout of the object with this uid. */
+    rolloutOf(slot: SlotName, uid: string | undefined): Readonly<Record<string, unknown>> | undefined {
+      const parsed = entries.get(slot)?.parsed;
+      return parsed?.rollout?.accepted === undefined || parsed.uid !== uid ? undefined : storedRollout(parsed.rollout);
+    },
+    /** The text in force, or one that was rolled back. */
+    revisionOf(slot: SlotName, uid: string | undefined): LastGoodRecord | undefined {
+      const parsed = entries.get(slot)?.parsed;
+      if (parsed === undefined || parsed.uid !== uid) return undefined;
+      const text = parsed.rollout?.rolledBack === undefined ? parsed.lastGood : parsed.newest;
+      return text && recordLastGood(text);
     },
     /** The statuses that the leader published, without incomplete ones. */
     statuses(): ReadonlyMap<SlotName, SlotStatus> {
@@ -110,10 +160,10 @@ export function createSlotUrgency(now: () => number = () => performance.now()): 
   };
 }
 
-function updateEntry(name: string, object: KubeObject, before: Entry | undefined): Entry {
+function updateEntry(name: string, object: KubeObject, before: Entry | undefined, judging: Judging): Entry {
   if (object.metadata.deletionTimestamp !== undefined) return { object, parsed: undefined, problem: undefined };
   const slot = SlotName.safeParse(name);
-  if (slot.success) return { object, parsed: parseSlotResource(slot.data, object, before?.parsed), problem: undefined };
+  if (slot.success) return { object, parsed: parseSlotResource(slot.data, object, before?.parsed, judging), problem: undefined };
   const message = `The name of this SlotSpec is not valid: delete it and create it under another name. ${slot.error.issues[0]?.message ?? ''}`;
   return { object, parsed: undefined, problem: { path: [], file: `${SLOT_RESOURCE.kind}/${name}`, message } };
 }

@@ -20,6 +20,8 @@ interface StatusResourcesOptions {
   readonly leadership: Pick<Leadership, 'leads' | 'term' | 'changes'>;
   readonly generationOf: (slot: SlotName) => number | undefined;
   readonly lastGoodOf: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['lastGood'];
+  /** Default: no new model is judged. */
+  readonly rolloutOf?: (slot: SlotName, uid: string | undefined) => SlotResourceStatus['rollout'];
   readonly clock: Clock;
   readonly log: SourceLog;
   readonly observer?: Pick<KubeObserver, 'publicationEnded'>;
@@ -95,9 +97,9 @@ export function createStatusResources(options: StatusResourcesOptions) {
       if (object.metadata.deletionTimestamp !== undefined) return undefined;
       // A status that does not match the schema is replaced.
       const present = SlotResourceStatus.safeParse(object['status']).data;
-      const lastGood = options.lastGoodOf(name, object.metadata.uid);
-      const wanted = render(name, publication.wanted, api.namespace, present);
-      const next = undeclared.leaveOut(lastGood === undefined ? wanted : { ...wanted, lastGood });
+      const { uid } = object.metadata;
+      const texts = defined({ lastGood: options.lastGoodOf(name, uid), rollout: options.rolloutOf?.(name, uid) });
+      const next = undeclared.leaveOut({ ...render(name, publication.wanted, api.namespace, present), ...texts });
       if (statuses.isSameStatus(next, present)) {
         update(name, { currentVersion: object.metadata.resourceVersion });
         return undefined;
@@ -194,6 +196,8 @@ export function createStatusResources(options: StatusResourcesOptions) {
       }, signal);
       signal.addEventListener('abort', () => cancelCompare?.(), { once: true });
     },
+    /** Something was settled of this slot, which its next leader must know. */
+    compare: (name: SlotName): void => (publications.has(name) ? enqueue(name) : undefined),
     flush: queue.flush,
     waitingCount: queue.waitingCount,
   };

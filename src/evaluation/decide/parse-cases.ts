@@ -1,9 +1,12 @@
-/** Reads a file of evaluation cases: one JSON object in each line. Pure. */
+/** Reads cases of an evaluation: a file with a JSON object in each line, or a list in the text of a slot. Pure. */
+import { createHash } from 'node:crypto';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { CASE_LEVELS, evaluationCaseSchema, isFlat, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
-import { checkDocument, formatProblem } from '../../schema/slot/spec-problem.ts';
+import type { RolloutSpec } from '../../schema/slot/scaling.ts';
+import { checkDocument, formatProblem, type SpecProblem } from '../../schema/slot/spec-problem.ts';
 import { CASE_PATH, isTable, toCamelCase } from '../../schema/words/key-case.ts';
 import { compilePattern, compileSchema } from './matchers.ts';
+import type { Checks } from './rollout-state.ts';
 
 /** More is a benchmark, which takes hours. */
 const MOST_CASES = 1000;
@@ -52,3 +55,28 @@ export function expectationMistake({ expect: { matches, schema } }: EvaluationCa
   const json = schema === undefined ? undefined : compileSchema(schema).mistake;
   return json === undefined ? undefined : `expect.schema: ${json}`;
 }
+
+export type ReadChecks = { readonly checks: Checks } | { readonly problem: Pick<SpecProblem, 'path' | 'message'> };
+
+/** `file`: the text to which `check` leads, or why there is none, as the end of a sentence. */
+export function readChecks(
+  { check = '', cases }: Pick<RolloutSpec, 'check' | 'cases'>,
+  file: { readonly text: string } | { readonly mistake: string },
+): ReadChecks {
+  if (cases !== undefined) {
+    const index = cases.findIndex((each) => expectationMistake(each) !== undefined);
+    const found = cases[index];
+    return found === undefined
+      ? { checks: checksOf(cases) }
+      : { problem: { path: ['rollout', 'cases', index], message: expectationMistake(found) ?? '' } };
+  }
+  const problem = (message: string): ReadChecks => ({ problem: { path: ['rollout', 'check'], message: `"${check}" ${message}` } });
+  if ('mistake' in file) return problem(file.mistake);
+  const parsed = parseCases(file.text);
+  return parsed.mistake === undefined ? { checks: checksOf(parsed.cases) } : problem(`has a mistake: ${parsed.mistake}`);
+}
+
+const checksOf = (cases: readonly EvaluationCase[]): Checks => ({
+  digest: createHash('sha256').update(JSON.stringify(cases)).digest('hex').slice(0, 16),
+  cases,
+});

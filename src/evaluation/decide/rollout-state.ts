@@ -8,7 +8,9 @@
  *     another model              on trial    "passed" → accepted   "held" → on trial   "rolled_back" → waits
  *     another model, no cases    in force    accepted once it serves
  *
- * An accepted text of another model may be watched for a while, and is rolled back if its model fails meanwhile. Pure.
+ * An accepted text of another model may be watched for a while, and is rolled back if its model fails meanwhile.
+ *
+ * The number of pods is no part of a text: autoscalers change it, and the newest one is in force. Pure.
  */
 import { z } from 'zod';
 import { defined } from '../../schema/pod/kube-fields.ts';
@@ -101,8 +103,10 @@ export function judgeText(
   if (!canRollBack(newest.spec.rollout)) return { inForce: newest, rollout: undefined };
   if (accepted === undefined) return { inForce: newest, rollout: { checks, isOnTrial: false } };
   const holds = ({ checks: digest }: Verdict): boolean => checks === undefined || digest === checks.digest;
-  if (rolledBack !== undefined && holds(rolledBack.verdict) && isSameValue(rolledBack.spec, newest.spec))
-    return { inForce: accepted, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...newest, verdict: rolledBack.verdict } } };
+  if (rolledBack !== undefined && holds(rolledBack.verdict) && isSameValue(scaledAs(rolledBack, newest).spec, newest.spec)) {
+    const inForce = scaledAs(accepted, newest);
+    return { inForce, rollout: { checks, accepted, isOnTrial: false, rolledBack: { ...newest, verdict: rolledBack.verdict } } };
+  }
   if (!changesModel(accepted.spec, newest.spec))
     return { inForce: newest, rollout: { checks, accepted: { ...accepted, ...newest }, isOnTrial: false, ...defined({ watched }) } };
   if (!hasChecks(newest.spec.rollout)) return { inForce: newest, rollout: { checks, accepted, isOnTrial: false, ...defined({ watched }) } };
@@ -111,6 +115,13 @@ export function judgeText(
     inForce: newest,
     rollout: { checks, accepted, isOnTrial: true, ...defined({ watched, verdict: verdict && holds(verdict) ? verdict : undefined }) },
   };
+}
+
+function scaledAs<Text extends AcceptedText>(text: Text, { spec }: AcceptedText): Text {
+  const { replicas } = spec.cluster;
+  if (replicas === text.spec.cluster.replicas) return text;
+  const scaled = { ...text.spec, cluster: { ...text.spec.cluster, replicas } };
+  return { ...text, spec: scaled, document: { ...text.document, replicas } };
 }
 
 /** Whether another model, or the same one on another server or build of a server, answers. */
@@ -144,7 +155,10 @@ export function settleRollout<State extends Texts>(state: State, settlement: Set
       const previous = rollout.watched?.previous ?? accepted;
       const isWatched = inForce.spec.rollout?.watch !== undefined && previous !== undefined && changesModel(previous.spec, inForce.spec);
       const watched = isWatched ? { previous, since: at } : undefined;
-      return { inForce, rollout: { checks, accepted: { ...inForce, revision, baseline }, isOnTrial: false, ...defined({ watched }) } };
+      // It may be the text that came back, on another build.
+      const { rolledBack } = rollout;
+      const serves = { ...inForce, revision, baseline };
+      return { inForce, rollout: { checks, accepted: serves, isOnTrial: false, ...defined({ watched, rolledBack }) } };
     }
     case 'proven':
       return rollout.watched === undefined ? state : { inForce, rollout: { ...rollout, watched: undefined } };
@@ -159,7 +173,7 @@ export function settleRollout<State extends Texts>(state: State, settlement: Set
       if (verdict.outcome !== 'rolled_back') return isOnTrial ? { inForce, rollout: { ...rollout, verdict } } : state;
       const rolledBack = { ...inForce, verdict };
       return {
-        inForce: back,
+        inForce: scaledAs(back, inForce),
         rollout: { checks, accepted: back, isOnTrial: false, ...defined({ watched: isOnTrial ? watched : undefined }), rolledBack },
       };
     }
@@ -179,9 +193,10 @@ export const storedRollout = ({ accepted, isOnTrial, verdict, watched, rolledBac
   rolledBack: rolledBack && { document: rolledBack.document, verdict: rolledBack.verdict },
 });
 
-const storedText = ({ document, revision, baseline }: Accepted) => ({ document, revision, baseline });
+const storedText = ({ generation, document, revision, baseline }: Accepted) => ({ generation, document, revision, baseline });
 
 const StoredText = z.object({
+  generation: z.int().optional(),
   document: z.unknown(),
   revision: z.string(),
   baseline: z.object({ checks: z.string(), report: Report }).optional(),
@@ -201,7 +216,7 @@ export function recallRollout(stored: unknown, parse: ParseText): RolloutState |
   if (known === undefined) return undefined;
   const recallText = (text: z.infer<typeof StoredText> | undefined): Accepted | undefined => {
     const parsed = text && parse(text.document);
-    return parsed && text && { ...parsed, revision: text.revision, baseline: reportOf(text.baseline) };
+    return parsed && text && { ...parsed, generation: text.generation, revision: text.revision, baseline: reportOf(text.baseline) };
   };
   const accepted = recallText(known.accepted);
   const previous = recallText(known.previous);

@@ -16,10 +16,10 @@ import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientMistake } from '../../providers/provider.ts';
 import { judgeRefusal } from '../../remote/decide/judge-remote.ts';
-import type { AttemptRequest } from '../exchange-deps.ts';
+import type { AttemptRequest, ExchangeDeps, ExchangeRequest } from '../exchange-deps.ts';
 import type { Attempt, AttemptEvents, Breakage, UpstreamEvents } from '../request-events.ts';
 import { CONNECT_MS } from '../route/decide/request-limits.ts';
-import { authorityOf } from '../route/decide/route.ts';
+import { askedOf, authorityOf, type ForwardPlan } from '../route/decide/route.ts';
 import { AnswerTail } from './answer-tail.ts';
 import type { AnswerCounts } from './decide/count-media.ts';
 import { judgeAnswer } from './decide/judge-answer.ts';
@@ -244,4 +244,21 @@ class CollectedAnswer {
   text(): string {
     return Buffer.concat(this.#pieces).toString('utf8', 0, Math.min(this.#bytes, this.#limitBytes));
   }
+}
+
+type RequestToSend = Pick<ExchangeRequest, 'requestId' | 'head' | 'path' | 'direct' | 'trace'> &
+  Omit<AttemptRequest, 'deps'> & { readonly deps: AttemptRequest['deps'] & Pick<ExchangeDeps, 'extensions'> };
+
+/** Creates the attempt that a plan asks for: the request as it is, or a translation. */
+export function createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, sent: RequestToSend, events: AttemptEvents): Attempt {
+  const { deps, hold, requestId, requestBody, answer, startedAt, head, path, direct, trace } = sent;
+  const request = { deps, hold, requestId, requestBody, answer, startedAt };
+  trace?.begin('attempt', hold.slot, hold.endpoint);
+  if (plan.kind === 'translate') {
+    const traceLines = trace?.linesFor('') ?? '';
+    return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head, traceLines }, events);
+  }
+  const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
+  const headerLines = trace?.linesFor(head.forwarded) ?? head.forwarded;
+  return new Forward({ ...request, ...more, headerLines, path: plan.path, capability: path.capability }, events);
 }

@@ -1,14 +1,10 @@
 /** The cases that judge a new model: a file below the configuration directory, or a list in the text of its slot. */
-import { createHash } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
-import type { expectationMistake, parseCases } from '../../evaluation/decide/parse-cases.ts';
-import type { Checks } from '../../evaluation/decide/rollout-state.ts';
+import type { readChecks } from '../../evaluation/decide/parse-cases.ts';
 import { createTextFileMemory, type TextFile, type TextFileMemoryOptions } from '../../files/read-text-file.ts';
 import { placeProblems } from '../../files/toml/decide/parse-document.ts';
 import { watchDirectory, type WatchDirectoryOptions } from '../../files/watch-directory.ts';
-import type { EvaluationCase } from '../../schema/slot/evaluation-case.ts';
 import { hasChecks } from '../../schema/slot/scaling.ts';
-import type { SlotSpec, SpecProblem } from '../../schema/slot/slot-spec.ts';
 import type { SlotName } from '../../schema/words/names.ts';
 import type { ParsedSlotText } from './decide/parse-slot-text.ts';
 import type { SlotFiles } from './slot-files.ts';
@@ -21,19 +17,13 @@ export interface CheckFilesOptions extends Omit<WatchDirectoryOptions, 'director
   readonly reading?: TextFileMemoryOptions;
 }
 
-interface Parser {
-  readonly parseCases: typeof parseCases;
-  readonly expectationMistake: typeof expectationMistake;
-}
-type Read = { readonly checks: Checks } | { readonly problem: Pick<SpecProblem, 'path' | 'message'> };
-
 export function createCheckFiles({ configDirectory, directory, reading, ...watching }: CheckFilesOptions) {
   const memory = createTextFileMemory(reading);
   /** What was made of each text, as long as it and its file of cases are the same objects. */
   let last = new Map<SlotName, { readonly text: ParsedSlotText; readonly file: TextFile | undefined; readonly complete: ParsedSlotText }>();
   const watched = new Map<string, AbortController>();
   /** What judges patterns and JSON Schemas is large, and few slots have cases. */
-  let parser: Promise<Parser> | undefined;
+  let parser: Promise<{ readonly readChecks: typeof readChecks }> | undefined;
   let watch: ((path: string, signal: AbortSignal) => void) | undefined;
 
   const pathOf = (text: ParsedSlotText): string | undefined =>
@@ -72,7 +62,7 @@ export function createCheckFiles({ configDirectory, directory, reading, ...watch
         file: TextFile | undefined,
       ): Promise<ParsedSlotText> {
         parser ??= import('../../evaluation/decide/parse-cases.ts');
-        const read = readChecks(await parser, text.spec, file);
+        const read = (await parser).readChecks(text.spec.rollout ?? {}, textOf(file));
         if ('checks' in read) return { ...text, checks: read.checks };
         const slotFile = files.get(`${name}.toml`);
         const path = join(directory, `${name}.toml`);
@@ -88,23 +78,7 @@ export function createCheckFiles({ configDirectory, directory, reading, ...watch
   };
 }
 
-function readChecks(parser: Parser, { rollout }: SlotSpec, file: TextFile | undefined): Read {
-  const { check = '', cases } = rollout ?? {};
-  if (cases !== undefined) {
-    const index = cases.findIndex((each) => parser.expectationMistake(each) !== undefined);
-    const found = cases[index];
-    return found === undefined
-      ? { checks: checksOf(cases) }
-      : { problem: { path: ['rollout', 'cases', index], message: parser.expectationMistake(found) ?? '' } };
-  }
-  const problem = (message: string): Read => ({ problem: { path: ['rollout', 'check'], message: `"${check}" ${message}` } });
-  if (file === undefined) return problem('does not exist below the configuration directory: create it, or correct the path');
-  if (file.kind !== 'text') return problem(`cannot be read: ${file.message}`);
-  const parsed = parser.parseCases(file.text);
-  return parsed.mistake === undefined ? { checks: checksOf(parsed.cases) } : problem(`has a mistake: ${parsed.mistake}`);
+function textOf(file: TextFile | undefined): { readonly text: string } | { readonly mistake: string } {
+  if (file === undefined) return { mistake: 'does not exist below the configuration directory: create it, or correct the path' };
+  return file.kind === 'text' ? file : { mistake: `cannot be read: ${file.message}` };
 }
-
-const checksOf = (cases: readonly EvaluationCase[]): Checks => ({
-  digest: createHash('sha256').update(JSON.stringify(cases)).digest('hex').slice(0, 16),
-  cases,
-});

@@ -118,6 +118,8 @@ export const LABELS = {
   component: `${LABEL_PREFIX}/component`,
   /** Hash of the name on the record of a model; `license` on accepted licences. */
   model: `${LABEL_PREFIX}/model`,
+  /** Set by users on a ConfigMap with cases that judge new models; its value does not matter. */
+  checks: `${LABEL_PREFIX}/checks`,
   managedBy: 'app.kubernetes.io/managed-by',
 } as const;
 

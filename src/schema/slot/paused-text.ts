@@ -6,6 +6,8 @@ type Document = Readonly<Record<string, unknown>>;
 
 /** A valid text. */
 export interface AcceptedText {
+  /** Generation of the object when it had this text. Undefined outside of clusters. */
+  readonly generation?: number | undefined;
   readonly spec: SlotSpec;
   readonly document: Document;
 }

@@ -63,10 +63,10 @@ export const Rollout = z
         'Whether edits of the slot wait: what is in force stays so and is repaired, until this is false again. Set by "svcctl rollout pause" and "resume"',
       ),
     check: optional(
-      'File of cases, relative to the configuration directory, that a new model must answer before it gets requests. Not in a cluster',
+      'File of cases, relative to the configuration directory, that a new model must answer before it gets requests. In a cluster, the name of a ConfigMap with the label "inference.svc.dev/checks", and its key',
       z.string().max(300).regex(CHECK_PATH, 'Write a path below the configuration directory, such as "checks/golden.jsonl"'),
     ),
-    cases: optional('The same cases, as a list in place. Not in a cluster', z.array(evaluationCaseSchema).min(1).max(MOST_CASES)),
+    cases: optional('The same cases, as a list in place', z.array(evaluationCaseSchema).min(1).max(MOST_CASES)),
     pass: optional('Least share of the cases that must pass. Default: 1', z.number().min(0).max(1)),
     compare: optional('Whether the old model answers the cases too, and the new one must not be worse. Default: false', z.boolean()),
     tolerance: optional(
@@ -81,7 +81,7 @@ export const Rollout = z
       }),
     ),
     watch: optional(
-      'How long a new model is watched from its first answer on. If its server crashes, computes nonsense or fails requests meanwhile, the text before is in force again. Not in a cluster',
+      'How long a new model is watched from its first answer on. If its server crashes, computes nonsense or fails requests meanwhile, the text before is in force again',
       durationWithin('1s', '7d'),
     ),
     onFailure: optional(

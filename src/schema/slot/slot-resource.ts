@@ -125,6 +125,10 @@ export const SlotResourceStatus = z.object({
     'The newest valid spec. It stays in force while a newer one is invalid, also when controllers are restarted',
     LastGood,
   ),
+  rollout: optional(
+    'The text that was accepted last and the verdicts about newer ones, where new models are judged. The next leader goes on from them',
+    z.record(z.string(), z.unknown()),
+  ),
 });
 export type SlotResourceStatus = z.output<typeof SlotResourceStatus>;
 

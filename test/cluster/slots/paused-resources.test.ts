@@ -27,16 +27,6 @@ describe('a SlotSpec whose rollouts are paused', () => {
     source = create();
   };
 
-  test('cases are refused with what to do, since nothing would judge by them', async () => {
-    kube.apply('primary', model('a.gguf'));
-    await read();
-    kube.apply('primary', { ...model('b.gguf'), rollout: { check: 'checks/a.jsonl' } });
-    expect(await read()).toMatchObject({
-      spec: { model: { default: 'a.gguf' } },
-      problems: [{ path: ['rollout', 'check'], message: 'New models are not judged in a cluster: remove this key' }],
-    });
-  });
-
   test('an edit waits, also after a restart, and takes effect with the end of the pause', async () => {
     kube.apply('primary', model('a.gguf'));
     await read();

@@ -114,6 +114,12 @@ describe('a settlement', () => {
     expect(reverted.rollout).toMatchObject({ isOnTrial: false, rolledBack: { spec: B.spec, verdict: verdict('rolled_back') } });
   });
 
+  test('does not try a text again because the one that came back is served by another build', () => {
+    const { inForce, rollout } = settleRollout(reverted, { generation: 2, kind: 'served', revision: 'rev-a2', at: 7 });
+    expect(rollout).toMatchObject({ accepted: { revision: 'rev-a2' }, rolledBack: { spec: B.spec } });
+    expect(judgeText({ inForce, rollout }, B, CHECKS)).toMatchObject({ inForce: { spec: A.spec }, rollout: { isOnTrial: false } });
+  });
+
   test('watches another model that serves, and a failure returns to the one before', () => {
     const watch = { rollout: { watch: '10m' } };
     const before = {

@@ -25,10 +25,10 @@ export function followLeader(view: BoardView, statuses: ReadonlyMap<SlotName, Sl
 }
 
 export function followSlot(slot: BoardSlot, published: SlotStatus): BoardSlot {
-  const { name, provider, backend, endpoint, memoryBytes, conditions } = slot.status;
+  const { name, provider, backend, endpoint, memoryBytes, conditions, rollout } = slot.status;
   const status: SlotStatus = {
-    // The leader does not publish these two; this replica knows them itself.
-    ...defined({ endpoint, memoryBytes }),
+    // The leader does not publish these so; this replica knows them itself.
+    ...defined({ endpoint, memoryBytes, rollout }),
     ...published,
     name,
     provider,

@@ -39,8 +39,11 @@ function pastOf({ usedAt, askedAt }: TrafficHistory): TrafficFacts {
 }
 
 /** Only the counts: the times are in the history. */
-function presentOf({ report: { use, demand, callers }, seenAt }: ReceivedReport): TrafficFacts {
-  const workloads = busy(use).map(([key, { count, agoMs }]) => [key, { inFlight: count, lastUsedAt: seenAt - agoMs }] as const);
+function presentOf({ report: { use, demand, callers, results }, seenAt }: ReceivedReport): TrafficFacts {
+  const workloads = [...use].flatMap(([key, { count, agoMs }]) => {
+    const [ended, failed] = results.get(key) ?? [];
+    return count === 0 && ended === undefined ? [] : [[key, { inFlight: count, ended, failed, lastUsedAt: seenAt - agoMs }] as const];
+  });
   const slots = busy(demand).map(
     ([key, { count, agoMs }]) => [key, { waiting: count, lastAskedAt: seenAt - agoMs, caller: callers.get(key) }] as const,
   );

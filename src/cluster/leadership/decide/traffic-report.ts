@@ -39,17 +39,34 @@ const Callers = z
   .catch({})
   .transform((callers): ReadonlyMap<string, string> => new Map(Object.entries(callers)));
 
+/** Requests that ended on each workload of `use`, in its order, and how many failed. Earlier versions have none. */
+const Results = z
+  .array(z.tuple([Count, Count]))
+  .max(REPORTED)
+  .catch([]);
+
 /** A later version may add keys. If it changes the meaning of these keys, it has another number. */
 const Annotation = z
-  .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId), callers: Callers })
-  .transform(({ demand, use, callers }) => ({ demand, use, callers }));
+  .object({ version: z.literal(1), demand: activities(SlotName), use: activities(WorkloadId), callers: Callers, results: Results })
+  .transform(({ demand, use, callers, results }) => {
+    const found = results.length === use.size ? [...use.keys()].map((id, index) => [id, results[index] ?? NONE] as const) : [];
+    return { demand, use, callers, results: withResults(found) };
+  });
+
+type RequestResults = readonly [ended: number, failed: number];
+const NONE: RequestResults = [0, 0];
+const withResults = (all: readonly (readonly [WorkloadId, RequestResults])[]): ReadonlyMap<WorkloadId, RequestResults> =>
+  new Map(all.filter(([, [ended]]) => ended > 0));
 
 export type TrafficReport = Readonly<z.output<typeof Annotation>>;
 
 export const parseTraffic = (text: string | undefined): TrafficReport | undefined => Annotation.safeParse(parseJson(text ?? '')).data;
 
-export function formatTraffic({ demand, use, callers }: TrafficReport): string {
-  return JSON.stringify({ version: 1, demand: pairsOf(demand), use: pairsOf(use), callers: Object.fromEntries(callers) });
+export function formatTraffic({ demand, use, callers, results }: TrafficReport): string {
+  const table = { version: 1, demand: pairsOf(demand), use: pairsOf(use), callers: Object.fromEntries(callers) };
+  // A table has keys such as "7" first, whatever their order was.
+  const inOrder = Object.keys(table.use).map((key) => results.get(WorkloadId.parse(key)) ?? NONE);
+  return JSON.stringify(results.size === 0 ? table : { ...table, results: inOrder });
 }
 
 const pairsOf = (activity: ReadonlyMap<string, ReportedActivity>): Readonly<Record<string, readonly number[]>> =>
@@ -70,9 +87,11 @@ const REPORTED_FOR_MS = 10 * 60_000;
 
 /** `now` in monotonic milliseconds, like the facts. */
 export function composeReport({ demand, workloads }: TrafficFacts, now: number): TrafficReport {
+  const use = reportable(workloads, ({ inFlight, lastUsedAt }) => ({ count: inFlight, agoMs: ageOf(lastUsedAt, now) }));
   return {
     demand: reportable(demand, ({ waiting, lastAskedAt }) => ({ count: waiting, agoMs: ageOf(lastAskedAt, now) })),
-    use: reportable(workloads, ({ inFlight, lastUsedAt }) => ({ count: inFlight, agoMs: ageOf(lastUsedAt, now) })),
+    use,
+    results: withResults([...use.keys()].map((id) => [id, [workloads.get(id)?.ended ?? 0, workloads.get(id)?.failed ?? 0]])),
     callers: new Map(
       [...demand]
         .flatMap(([slot, { caller }]) => (caller === undefined ? [] : [[slot, caller.slice(0, CALLER_CHARACTERS)] as const]))

@@ -34,7 +34,7 @@ const MOST_RESTARTS = 2_147_483_647;
 
 /** `present`: the status on the server. Unchanged states and conditions keep their times. */
 export function toResourceStatus(status: SlotStatus, namespace: string, present: SlotResourceStatus | undefined): SlotResourceStatus {
-  const { name, replicas, progress: _progress, failures, ...same } = status;
+  const { name, replicas, progress: _progress, rollout: _rollout, failures, ...same } = status;
   return {
     ...same,
     summary: summarize(status.conditions),

@@ -1,5 +1,5 @@
 /** What is published of a slot: its status, and which of its changes the timeline gets. Pure. */
-import type { ModelId, Revision } from '../../../schema/words/names.ts';
+import type { ModelId, Revision, WorkloadId } from '../../../schema/words/names.ts';
 import { ANSWERING_STATES, type RecordedFailure, type SlotStatus, type TimelineEntry } from '../../../schema/status/slot-status.ts';
 import { reuse } from '../../../schema/words/same-value.ts';
 import type { DesiredSlot } from '../../ports.ts';
@@ -16,10 +16,18 @@ export interface StatusFacts {
   readonly failures: readonly Attempt[];
 }
 
-export function statusFacts({ name, spec }: DesiredSlot, { serving }: Decision, observed: Observed): StatusFacts {
+export function statusFacts(slot: DesiredSlot, { serving }: Decision, observed: Observed): StatusFacts {
   const origin = serving === undefined ? undefined : observed.histories.get(serving)?.origin;
-  const { starts = 0, failures = NO_FAILURES } = observed.attempts.get(name) ?? {};
-  return { model: origin?.model.id ?? spec.model.default, restarts: Math.max(0, starts - 1), failures };
+  const { starts = 0, failures = NO_FAILURES } = observed.attempts.get(slot.name) ?? {};
+  return { model: origin?.model.id ?? servedModel(slot, serving, observed), restarts: Math.max(0, starts - 1), failures };
+}
+
+/** A controller that has not started a server itself knows its model by the revision. */
+function servedModel({ spec, rollout }: DesiredSlot, serving: WorkloadId | undefined, { runtime }: Observed): ModelId {
+  const { accepted } = rollout ?? {};
+  const workloads = accepted === undefined || serving === undefined || runtime.kind !== 'reachable' ? [] : runtime.facts.workloads;
+  const isAccepted = workloads.some(({ id, revision }) => id === serving && revision === accepted?.revision);
+  return (isAccepted && accepted !== undefined ? accepted.spec : spec).model.default;
 }
 
 const NO_FAILURES: readonly Attempt[] = [];

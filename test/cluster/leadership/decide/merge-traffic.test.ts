@@ -6,7 +6,7 @@ import {
   wakeFor,
   type ReceivedReport,
 } from '../../../../src/cluster/leadership/decide/merge-traffic.ts';
-import { SlotName } from '../../../../src/schema/words/names.ts';
+import { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import { factsOf, reportOf, type Pairs } from './traffic-fixture.ts';
 
 const SEEN = 1_000_000;
@@ -58,6 +58,17 @@ describe('mergeTraffic()', () => {
     expect(callerOf(factsOf())).toBe('token:other');
     const own = { waiting: 1, waitingSince: SEEN - 5, lastAskedAt: SEEN - 5, caller: 'token:own' };
     expect(callerOf({ demand: new Map([[chat, own]]), workloads: new Map() })).toBe('token:own');
+  });
+
+  test('adds up the requests that ended and failed on a workload, and forgets those of a replica that is gone', () => {
+    const w = WorkloadId.parse('w');
+    const local = { demand: new Map(), workloads: new Map([[w, { inFlight: 0, ended: 4, failed: 1, lastUsedAt: SEEN }]]) };
+    const other = (ended: number, failed: number, fresh = true) => ({
+      report: reportOf({}, { w: [0, 50] }, {}, { w: [ended, failed] }),
+      seenAt: SEEN,
+      fresh,
+    });
+    expect(merge(local, other(10, 2), other(100, 50, false)).workloads.get(w)).toMatchObject({ ended: 14, failed: 3 });
   });
 
   test('keeps the time of last use after it is no longer reported', () => {

@@ -12,9 +12,15 @@ export function factsOf(demand: Pairs = {}, use: Pairs = {}): TrafficFacts {
   };
 }
 
-export function reportOf(demand: Pairs = {}, use: Pairs = {}, callers: Readonly<Record<string, string>> = {}): TrafficReport {
+export function reportOf(
+  demand: Pairs = {},
+  use: Pairs = {},
+  callers: Readonly<Record<string, string>> = {},
+  results: Pairs = {},
+): TrafficReport {
   return {
     callers: new Map(Object.entries(callers)),
+    results: new Map(Object.entries(results).map(([id, result]) => [WorkloadId.parse(id), result])),
     demand: new Map(Object.entries(demand).map(([slot, [count, agoMs]]) => [SlotName.parse(slot), { count, agoMs }])),
     use: new Map(Object.entries(use).map(([id, [count, agoMs]]) => [WorkloadId.parse(id), { count, agoMs }])),
   };

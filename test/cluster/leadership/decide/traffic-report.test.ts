@@ -38,6 +38,22 @@ describe('composeReport()', () => {
     expect(read({ callers: { chat: 'token:1' } })).toEqual(reportOf({ chat: [1, 0] }, {}, { chat: 'token:1' }));
   });
 
+  test('says how many requests have ended and failed on each workload, in the order of its keys', () => {
+    const { demand, workloads } = factsOf({}, { w: [0, NOW - 20], '7': [0, NOW - 10], idle: [0, NOW - 5] });
+    const results = { w: [30, 2], '7': [5, 0] } as const;
+    const counted = new Map(
+      [...workloads].map(([id, activity]) => {
+        const [ended, failed] = id === 'w' ? results.w : id === '7' ? results['7'] : [undefined, undefined];
+        return [id, { ...activity, ended, failed }] as const;
+      }),
+    );
+    const report = composeReport({ demand, workloads: counted }, NOW);
+    expect(report).toEqual(reportOf({}, { idle: [0, 5], '7': [0, 10], w: [0, 20] }, {}, results));
+    expect(parseTraffic(formatTraffic(report))).toEqual(report);
+    const misfit = formatTraffic(report).replace('"results":[', '"results":[[9,9],');
+    expect(parseTraffic(misfit)?.results.size).toBe(0);
+  });
+
   test('reports no negative ages after the clock was set back', () => {
     expect(composeReport(factsOf({ chat: [1, NOW + 5000] }), NOW)).toEqual(reportOf({ chat: [1, 0] }));
   });
