@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Checks, RolloutState, Verdict } from '../../../../src/evaluation/decide/rollout-state.ts';
 import type { Action } from '../../../../src/reconciler/decide/facts/actions.ts';
+import { statusFacts } from '../../../../src/reconciler/decide/outcome/published-status.ts';
 import { inspect } from '../../../../src/reconciler/decide/inspect.ts';
 import { parseSlot } from '../../../../src/schema/slot/slot-spec.ts';
 import { failed, factsOf, NOW, OTHER_REVISION, planOf, PRIMARY, type Scene, type SceneWorkload } from '../plan-fixture.ts';
@@ -272,4 +273,14 @@ describe('inspect()', () => {
     expect(wrong(sceneOf([{ ...NEW, probe: 'loading' }]), asking)).toContain('which has not passed a probe');
     expect(wrong(sceneOf([]), asking)).toContain('which does not run for it');
   });
+});
+
+test('a controller that has not started the old server says which model it serves, not which is on trial', () => {
+  const scene = sceneOf([OLD, NEW]);
+  const { made } = planOf(scene);
+  const { desired, observed } = factsOf(scene);
+  const slot = desired.slots.get(PRIMARY);
+  const decision = made.decisions.get(PRIMARY);
+  if (slot === undefined || decision === undefined) throw new Error('There is no slot');
+  expect([decision.serving, statusFacts(slot, decision, observed).model]).toEqual(['old', 'z.gguf']);
 });
