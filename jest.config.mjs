@@ -8,5 +8,6 @@ export default {
   reporters: ['default', '<rootDir>/test/support/jest/closing-line-reporter.cjs'],
   testTimeout: 60_000,
   maxWorkers: 2,
+  testSequencer: '<rootDir>/test/support/jest/long-suites-first.cjs',
   workerIdleMemoryLimit: '1GB',
 };

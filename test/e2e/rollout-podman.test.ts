@@ -11,7 +11,6 @@ import { chatText, condition, isAnswering, startService, type Service, type Slot
 
 const run = promisify(execFile);
 const FOX = DEMO_SENTENCES['demo-fox'];
-const OWL = DEMO_SENTENCES['demo-owl'];
 const CASE = { request: { messages: [{ role: 'user', content: 'Who?' }], max_tokens: 24 }, expect: { contains: 'fox' }, required: true };
 
 const isRolledBack = (slot: SlotView | undefined): boolean => condition(slot, 'Stalled')?.reason === 'RolledBack';
