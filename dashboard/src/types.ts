@@ -11,6 +11,7 @@ import type {
   UsageReport as UsageSchema,
   RevisionList as RevisionListSchema,
 } from '../../src/schema/status/resource-answers.ts';
+import type * as lists from '../../src/schema/status/slot-lists.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
 export type Slot = z.output<typeof answers.Slot>;
@@ -18,9 +19,9 @@ export type SlotState = Slot['status']['state'];
 export type Condition = z.output<typeof answers.Condition>;
 export type Progress = z.output<typeof answers.Progress>;
 export type SlotText = z.output<typeof profiles.SlotText>;
-export type SlotList = z.output<typeof answers.SlotList>;
-export type SlotLine = z.output<typeof answers.SlotLine>;
-export type Status = z.output<typeof answers.Status>;
+export type SlotList = z.output<typeof lists.SlotList>;
+export type SlotLine = z.output<typeof lists.SlotLine>;
+export type Status = z.output<typeof lists.Status>;
 export type TimelineEntry = z.output<typeof answers.TimelineEntry>;
 export type Timeline = z.output<typeof answers.Timeline>;
 export type Explanation = z.output<typeof answers.Explanation>;

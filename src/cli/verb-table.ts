@@ -184,7 +184,11 @@ export const VERBS: readonly (Verb | VerbGroup)[] = [
       }),
       argument('[names...]', 'Names to list (default: all)', { suggestions: 'slots' }),
     ],
-    options: [shared.OUTPUT_OR_NAME, option('-w, --watch', 'After the list, print each line again when it changes')],
+    options: [
+      shared.OUTPUT_OR_NAME,
+      option('-w, --watch', 'After the list, print each line again when it changes'),
+      option('--chunk-size <count>', 'Slots that are read at once', { default: '500' }),
+    ],
     examples: ['svcctl get slots', 'svcctl get slot/primary -o yaml', 'svcctl get slots --watch', 'svcctl get models -o name'],
     load: async () => (await import('./verbs/get.ts')).runGet,
   }),

@@ -27,8 +27,8 @@ test('no two files share a name, except for ports.ts', () => {
 });
 
 /** A feature may bring files. What must not come back is several files for one thought. */
-test('at most 665 files, and at most 20 of them under 30 lines', () => {
+test('at most 667 files, and at most 20 of them under 30 lines', () => {
   const small = [...sources].filter(([, text]) => text.split('\n').length - 1 < 30).map(([path]) => path);
-  expect(sources.size).toBeLessThanOrEqual(665);
+  expect(sources.size).toBeLessThanOrEqual(667);
   expect(small.length).toBeLessThanOrEqual(20);
 });

@@ -4,7 +4,7 @@ import { drawPauseMs, type Freshness } from '../decide/pace.ts';
 import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
-import { ApiError, type Client } from './client.ts';
+import type { Client } from './client.ts';
 import { connectEvents, type EventConnection } from './event-stream.ts';
 import { afterNextFrame, beforeNextFrame } from './next-frame.ts';
 
@@ -22,7 +22,7 @@ export interface Store {
   readonly names: Signal<readonly string[] | undefined>;
   of(name: string): SlotSignals | undefined;
   readonly freshness: Signal<Freshness>;
-  readonly status: Signal<Omit<Status, 'slots'> | undefined>;
+  readonly status: Signal<Omit<Status, 'slots' | 'slots_version' | 'slots_removed'> | undefined>;
   /** Events of all slots, newest first. */
   readonly recent: Signal<readonly TimelineEntry[]>;
   readonly failure: Signal<string>;
@@ -34,10 +34,11 @@ export interface Store {
 const BATCH_MS = 200;
 const STATUS_MS = 2000;
 const METRICS_MS = 6000;
-/** More changed slots than this are cheaper to read as one list. */
-const MAX_SINGLE_READS = 5;
-/** Least time between two lists. Under load, events deliver states at once; everything else may lag. */
+/** With more slots than this, the service looks through them at most every `LIST_MS`. Events deliver states at once. */
+const MANY_SLOTS = 100;
 const LIST_MS = 2000;
+/** The first cards are drawn before the rest of a long list arrives. */
+const FIRST_PAGE = 500;
 const MAX_RECENT = 500;
 export const MAX_HISTORY = 60;
 
@@ -45,11 +46,16 @@ export function createStore(client: Client): Store {
   const bySlot = new Map<string, SlotSignals>();
   const names = signal<readonly string[] | undefined>(undefined);
   const freshness = signal<Freshness>('connecting');
-  const status = signal<Omit<Status, 'slots'> | undefined>(undefined);
+  const status = signal<Omit<Status, 'slots' | 'slots_version' | 'slots_removed'> | undefined>(undefined);
   const recent = signal<readonly TimelineEntry[]>([]);
   const failure = signal('');
-  const dirty = new Set<string>();
-  let isBatching = false;
+  /** The version of the list as it was read last. */
+  let version = '';
+  /** As they were read; events may be ahead of it, or late. */
+  const read = new Map<string, Slot>();
+  const touched = new Set<string>();
+  let linesVersion = '';
+  let isDirty = false;
   let listedAt = Number.NEGATIVE_INFINITY;
   let arrived: TimelineEntry[] = [];
   let drawAfter = Number.NEGATIVE_INFINITY;
@@ -57,6 +63,7 @@ export function createStore(client: Client): Store {
   let connection: EventConnection | undefined;
 
   function upsert(slot: Slot): void {
+    read.set(slot.name, slot);
     const signals = bySlot.get(slot.name);
     if (signals !== undefined) {
       // A list contains many unchanged slots, which must not redraw.
@@ -76,45 +83,46 @@ export function createStore(client: Client): Store {
     if (next.join('\n') !== names.peek()?.join('\n') || names.peek() === undefined) names.value = next;
   }
 
+  /** Reads what has changed since the last list, and at first all, page by page. */
   async function reload(): Promise<void> {
     listedAt = performance.now();
-    const { slots } = await client.fetchJson<SlotList>('/api/slots');
-    batch(() => {
-      for (const slot of slots) upsert(slot);
-      const present = new Set<string>(slots.map(({ name }) => name));
-      for (const name of bySlot.keys()) if (!present.has(name)) bySlot.delete(name);
-      order();
-      failure.value = '';
-    });
-  }
-
-  async function refresh(wanted: readonly string[]): Promise<void> {
-    if (wanted.length > MAX_SINGLE_READS) return reload();
-    for (const name of wanted) {
-      try {
-        upsert(await client.fetchJson<Slot>(`/api/slots/${encodeURIComponent(name)}`));
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error;
-        bySlot.delete(name);
-      }
+    const late = [...touched];
+    touched.clear();
+    const since = version === '' ? '' : `&since=${encodeURIComponent(version)}`;
+    let page = await client.fetchJson<SlotList>(`/api/slots?limit=${FIRST_PAGE}${since}`);
+    ({ version } = page);
+    const { removed } = page;
+    const present = new Set<string>();
+    for (;;) {
+      batch(() => {
+        for (const slot of page.slots) upsert(slot);
+        for (const { name } of page.slots) present.add(name);
+        order();
+        failure.value = '';
+      });
+      if (page.continue === null) break;
+      page = await client.fetchJson<SlotList>(`/api/slots?limit=${FIRST_PAGE}${since}&continue=${encodeURIComponent(page.continue)}`);
+    }
+    for (const name of removed ?? [...bySlot.keys()].filter((each) => !present.has(each))) {
+      bySlot.delete(name);
+      read.delete(name);
+    }
+    // What the list does not name is as it was read before, whatever a late event said.
+    for (const name of late) {
+      const slot = read.get(name);
+      if (slot !== undefined && !present.has(name)) upsert(slot);
     }
     order();
   }
 
-  function markDirty(name: string): void {
-    dirty.add(name);
-    if (isBatching) return;
-    isBatching = true;
+  function markDirty(): void {
+    if (isDirty) return;
+    isDirty = true;
+    const pauseMs = bySlot.size > MANY_SLOTS ? Math.max(BATCH_MS, listedAt + LIST_MS - performance.now()) : BATCH_MS;
     setTimeout(() => {
-      isBatching = false;
-      const wanted = [...dirty];
-      dirty.clear();
-      void reportTo(failure, refresh(wanted));
-    }, pauseBefore(dirty.size));
-  }
-
-  function pauseBefore(count: number): number {
-    return bySlot.size > MAX_SINGLE_READS && count > 0 ? Math.max(BATCH_MS, listedAt + LIST_MS - performance.now()) : BATCH_MS;
+      isDirty = false;
+      void reportTo(failure, reload());
+    }, pauseMs);
   }
 
   function onEntry(entry: TimelineEntry): void {
@@ -138,12 +146,14 @@ export function createStore(client: Client): Store {
         signals.lastEvent.value = entry;
         // Shows the state at once; the rest of the slot is loaded.
         signals.slot.value = afterEntry(signals.slot.peek(), entry);
+        touched.add(entry.slot);
       }
     });
-    for (const { slot } of fresh) markDirty(slot);
+    if (fresh.length > 0) markDirty();
   }
 
-  function onStatus({ slots, ...rest }: Status): void {
+  function onStatus({ slots, slots_version: next, slots_removed: removed, ...rest }: Status): void {
+    linesVersion = next;
     batch(() => {
       status.value = rest;
       for (const line of slots) {
@@ -154,12 +164,9 @@ export function createStore(client: Client): Store {
         if (!isSame) signals.line.value = line;
       }
     });
-    const lines = new Map<string, SlotLine>(slots.map((line) => [line.name, line]));
-    if (slots.some(({ name }) => !bySlot.has(name))) void reportTo(failure, reload());
-    for (const [name, { slot }] of bySlot) {
-      const line = lines.get(name);
-      if (line === undefined || isMoving(slot.peek().status.state) || line.state !== slot.peek().status.state) markDirty(name);
-    }
+    const differs = ({ name, state }: SlotLine): boolean => bySlot.get(name)?.slot.peek().status.state !== state;
+    const isGone = removed?.some((name) => bySlot.has(name)) ?? slots.length !== bySlot.size;
+    if (isGone || slots.some(differs) || [...bySlot.values()].some(({ slot }) => isMoving(slot.peek().status.state))) markDirty();
   }
 
   function connect(): void {
@@ -182,7 +189,8 @@ export function createStore(client: Client): Store {
   void reportTo(failure, reload()).then(() =>
     afterNextFrame(() => {
       connect();
-      repeat(STATUS_MS, async () => onStatus(await client.fetchJson<Status>('/api/status')));
+      const readLines = async () => await client.fetchJson<Status>(`/api/status?since=${encodeURIComponent(linesVersion)}`);
+      repeat(STATUS_MS, async () => onStatus(await readLines()));
       repeat(METRICS_MS, createRateReader(client, bySlot));
     }),
   );

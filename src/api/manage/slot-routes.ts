@@ -1,14 +1,19 @@
 /** Slots over HTTP. Every change here edits the desired state; nothing is started or stopped directly. */
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { isSameValue } from '../../schema/words/same-value.ts';
 import { tableAt } from '../../schema/pod/kube-fields.ts';
 import { toCamelCase } from '../../schema/words/key-case.ts';
 import type { BoardSlot } from '../../reconciler/board.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
-import { defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
-import { Slot, SlotList } from '../../schema/status/answers.ts';
+import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
+import { createBreather } from '../../platform/slices.ts';
+import { Slot } from '../../schema/status/answers.ts';
+import { SlotPage } from '../../schema/status/slot-lists.ts';
 import { SlotText } from '../../schema/status/resource-answers.ts';
+import { createChangeList } from './change-list.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, requireResumed, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -26,6 +31,25 @@ const LoadBody = z.strictObject({
   force: z.boolean().optional().describe('Set the model even if nothing provides it'),
 });
 const NoBody = z.strictObject({});
+const ListQuery = z.strictObject({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('The most slots in the answer, by name; "continue" leads to the next ones'),
+  continue: z.string().max(100).optional().describe('As in the answer before'),
+  fields: z.enum(['all', 'names']).optional().describe('"names": slots without documents and status. Default: "all"'),
+  since: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('"version" of an earlier answer: only slots that have changed, and the names of those that are gone'),
+});
+const IfChanged = z.object({
+  'if-none-match': z.string().optional().describe('"ETag" of an earlier answer to the same request: 304 if nothing has changed'),
+});
 const IfNoneMatch = IfMatch.extend({ 'if-none-match': z.string().optional().describe('"*": refuse the edit if the slot exists') });
 const ETAG = { ETag: 'The resource version of the slot, in quotes' };
 
@@ -46,20 +70,54 @@ function rememberViews(): typeof viewSlot {
   };
 }
 
-function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+/** The first list of thousands of slots takes a second, and other requests must not wait for it. */
+const SLICE_MS = 2;
+
+type SlotAnswer = NonNullable<ReturnType<typeof viewSlot>>;
+
+/** All slots by name, those with a document, a workload or a mistake. */
+function createSlotReader({ manage, board }: ManageDeps) {
   const view = rememberViews();
+  const breathe = createBreather({ sliceMs: SLICE_MS });
+  return async (): Promise<ReadonlyMap<SlotName, SlotAnswer>> => {
+    const stored = new Map((await manage.editor.list()).map((slot) => [slot.name, slot]));
+    const present = board.current();
+    const names = new Set<SlotName>([...stored.keys(), ...present.slots.keys(), ...present.refused.keys()]);
+    const views = new Map<SlotName, SlotAnswer>();
+    for (const name of [...names].sort()) {
+      const found = view(name, stored.get(name), present);
+      if (found !== undefined) views.set(name, found);
+      await breathe();
+    }
+    return views;
+  };
+}
+
+function pageOf<Item extends { readonly name: string }>(items: readonly Item[], limit: number | undefined, after: string | undefined) {
+  const rest = after === undefined ? items : items.filter(({ name }) => name > after);
+  const page = rest.slice(0, limit);
+  return { slots: page, continue: page.length < rest.length ? (page.at(-1)?.name ?? null) : null };
+}
+
+function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
+  const readAll = createSlotReader(deps);
+  const changes = createChangeList<SlotAnswer>(randomUUID().slice(0, 8), isSameValue);
   return [
     defineRoute('GET', '/api/slots', 'read', {
       tag: 'slots',
-      summary: 'All slots with their documents and status',
-      input: NoInput,
-      answers: { 200: json('All slots', SlotList) },
-      async handler() {
-        const stored = new Map((await deps.manage.editor.list()).map((slot) => [slot.name, slot]));
-        const board = deps.board.current();
-        const names = new Set<SlotName>([...stored.keys(), ...board.slots.keys(), ...board.refused.keys()]);
-        const slots = [...names].sort().flatMap((name) => view(name, stored.get(name), board) ?? []);
-        return { status: 200, body: { slots } };
+      summary: 'All slots with their documents and status, in pages or as changes if you like',
+      input: z.object({ query: ListQuery, headers: IfChanged }),
+      answers: {
+        200: json('The slots', SlotPage, { ETag: 'The version of the list, in quotes' }),
+        304: empty('Nothing has changed', { ETag: 'The version of the list, in quotes' }),
+      },
+      async handler({ query: { limit, continue: after, fields, since }, headers }) {
+        const { items, version, removed } = changes(await readAll(), since);
+        const etag = { etag: `"${version}"` };
+        if (['*', etag.etag].includes(headers['if-none-match'] ?? '')) return { status: 304, body: undefined, headers: etag };
+        const page = { ...pageOf(items, limit, after), version, removed };
+        const body = fields === 'names' ? { ...page, slots: page.slots.map(({ name }) => ({ name })) } : page;
+        return { status: 200, body, headers: etag };
       },
     }),
     defineRoute('GET', '/api/slots/:name', 'read', {

@@ -1,16 +1,20 @@
 /** The open routes. They reveal no secret, and change only the mark that the installation is complete. */
+import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody } from '../../schema/words/error-codes.ts';
 import { CONTENT_TYPES } from '../metrics/decide/metric-text.ts';
 import { json, text, ApiError, type Answers, type JsonAnswer, type ReplyTo, type Immutable } from '../server/answer.ts';
 import { defaultBodyLimit, defineRoute, NoInput, type DocumentedRoute } from '../server/define-route.ts';
-import { Status, Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
-import { publicUrls, viewStatus } from './decide/status-view.ts';
+import { Hardware, Models, Providers, Pulls } from '../../schema/status/answers.ts';
+import { Status } from '../../schema/status/slot-lists.ts';
+import { createChangeList } from './change-list.ts';
+import { publicUrls, viewStatus, type Line } from './decide/status-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { AuthStatus, Failing, Features, Healthy, InstallState, Login, PublicUrls, Ready, Starting } from './system-answers.ts';
 import { Cluster } from '../../schema/status/resource-answers.ts';
 import { SlotName } from '../../schema/words/names.ts';
+import { isSameValue } from '../../schema/words/same-value.ts';
 import { answerOf } from './decide/slot-view.ts';
 import { viewCluster, viewHardware, viewPulls } from './decide/inventory-view.ts';
 
@@ -86,21 +90,38 @@ function livenessRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   ];
 }
 
+const StatusQuery = z.object({
+  since: z.string().max(100).optional().describe('"slots_version" of an earlier answer: "slots" then has only the lines that have changed'),
+});
+
 function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   const { manage, settings, board, traffic, metrics } = deps;
   const ofMachine = settings.SVC_HARDWARE_FILE === undefined ? ('machine' as const) : ('recording' as const);
-  const summary = 'Version and one line per slot; never waits for a load';
+  const changes = createChangeList<Line>(randomUUID().slice(0, 8), isSameValue);
   return [
-    show('/api/status', summary, json('Version, runtime and one line per slot', Status), () => ({
-      version: manage.version,
-      runtime: manage.runtime,
-      auth_enabled: settings.SVC_AUTH_ENABLED,
-      uptime_seconds: uptimeSeconds(deps),
-      captures: deps.captures?.active() ?? 0,
-      limits: deps.limits(),
-      hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
-      slots: viewStatus(board.current(), traffic),
-    })),
+    defineRoute('GET', '/api/status', 'open', {
+      tag: 'system',
+      summary: 'Version and one line per slot; never waits for a load',
+      input: z.object({ query: StatusQuery }),
+      answers: { 200: json('Version, runtime and one line per slot', Status) },
+      handler({ query: { since } }) {
+        const lines = viewStatus(board.current(), traffic);
+        const { items, version, removed } = changes(new Map(lines.map((line) => [line.name, line])), since);
+        const body = {
+          version: manage.version,
+          runtime: manage.runtime,
+          auth_enabled: settings.SVC_AUTH_ENABLED,
+          uptime_seconds: uptimeSeconds(deps),
+          captures: deps.captures?.active() ?? 0,
+          limits: deps.limits(),
+          hardware_source: manage.runtime === 'kube' ? ('none' as const) : ofMachine,
+          slots: items,
+          slots_version: version,
+          slots_removed: removed,
+        };
+        return { status: 200, body };
+      },
+    }),
     open(
       '/api/metrics',
       'Metrics in Prometheus’ text format',

@@ -85,7 +85,7 @@ export function createCallRoute(routes: readonly DocumentedRoute[]): CallRoute {
   return async (name, parts, context) => {
     const { answer } = routeOf(routes, name);
     if (answer === undefined) throw new Error(`The route "${name}" only answers over HTTP`);
-    return (await answer(parts, context)).body;
+    return (await answer({ headers: {}, ...parts }, context)).body;
   };
 }
 

@@ -6,7 +6,9 @@ import { z } from 'zod';
 import type { ExchangeRequest } from '../../gateway/exchange-deps.ts';
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import { ApiError, type Answers, type ReplyTo } from './answer.ts';
+import { createBreather } from '../../platform/slices.ts';
 import type { Access } from '../../schema/words/access.ts';
+import { isTable } from '../../schema/words/key-case.ts';
 import { showTo, type Caller } from '../../auth/decide/decide-access.ts';
 import type { BodyLimit } from '../../gateway/route/decide/request-limits.ts';
 
@@ -134,11 +136,39 @@ type HandlerResult = Readonly<{ status: PropertyKey; body: unknown; headers?: Re
 /** What the caller may see of the answer. */
 type Result = Readonly<{ status: number; body: unknown; headers: Readonly<Record<string, string>> }>;
 
-function send(reply: FastifyReply, answers: Answers, { status, body, headers }: Result): FastifyReply {
+async function send(reply: FastifyReply, answers: Answers, { status, body, headers }: Result): Promise<FastifyReply> {
   const answer = answers[status];
   void reply.code(status).headers(headers);
   if (answer?.kind === 'text' && headers['content-type'] === undefined) void reply.type(answer.mediaType);
-  return reply.send(body);
+  if (answer?.kind !== 'json' || !isTable(body) || !Object.values(body).some(isLongList)) return reply.send(body);
+  return reply.type('application/json; charset=utf-8').send(await writeInSlices(body));
+}
+
+/** Items from which on a list is written in slices: other requests must not wait for the whole of it. */
+const LONG_LIST = 200;
+const ITEMS_AT_ONCE = 50;
+const SLICE_MS = 2;
+
+const isLongList = (value: unknown): boolean => Array.isArray(value) && value.length >= LONG_LIST;
+
+async function writeInSlices(body: Readonly<Record<string, unknown>>): Promise<Buffer> {
+  const breathe = createBreather({ sliceMs: SLICE_MS });
+  const pieces: string[] = [];
+  for (const [key, value] of Object.entries(body)) {
+    if (value === undefined) continue;
+    pieces.push(pieces.length === 0 ? '{' : ',', JSON.stringify(key), ':');
+    if (!Array.isArray(value)) pieces.push(JSON.stringify(value));
+    else {
+      pieces.push('[');
+      for (let from = 0; from < value.length; from += ITEMS_AT_ONCE) {
+        pieces.push(from === 0 ? '' : ',', JSON.stringify(value.slice(from, from + ITEMS_AT_ONCE)).slice(1, -1));
+        await breathe();
+      }
+      pieces.push(']');
+    }
+  }
+  pieces.push('}');
+  return Buffer.from(pieces.join(''));
 }
 
 /** A missing body counts as `{}`. Throws `request.invalid` with the name of the first invalid field. */

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { ErrorAnswer } from '../../api/manage/system-answers.ts';
 import { Created, TokenFacts, Tokens } from '../../api/manage/token-routes.ts';
 import * as api from '../../schema/status/answers.ts';
+import * as lists from '../../schema/status/slot-lists.ts';
 import { SourceDiff, SourceStatus } from '../../schema/status/config-source.ts';
 import {
   AgentPlan,
@@ -28,7 +29,7 @@ import {
 
 const Conditions = z.array(api.Condition.omit({ observed_generation: true }));
 const Slot = api.Slot.extend({ status: api.SlotStatus.omit({ capabilities: true, problems: true }).extend({ conditions: Conditions }) });
-const SlotLine = api.SlotLine.pick({ name: true, in_flight: true, parked: true, progress: true });
+const SlotLine = lists.SlotLine.pick({ name: true, in_flight: true, parked: true, progress: true });
 const Plan = api.Plan.pick({ text: true }).extend({ changes: z.array(z.unknown()), failing: api.Plan.shape.failing.optional() });
 const Availability = z.array(api.ProviderEntry.shape.availability.element.omit({ reason: true }));
 const Provider = api.ProviderEntry.omit({ default_backend: true }).extend({ availability: Availability.optional() });
@@ -62,14 +63,14 @@ export const ANSWERS = {
   requests: RequestEntries,
   revisions: RevisionList,
   slot: Slot,
-  slots: z.object({ slots: z.array(Slot) }),
+  slots: z.object({ slots: z.array(Slot), continue: lists.SlotList.shape.continue.optional() }),
   source: SourceStatus,
   sourceDiff: SourceDiff,
   startedCapture: StartedCapture,
   status: z.object({
     version: z.string(),
-    runtime: api.Status.shape.runtime.optional(),
-    captures: api.Status.shape.captures.optional(),
+    runtime: lists.Status.shape.runtime.optional(),
+    captures: lists.Status.shape.captures.optional(),
     slots: z.array(SlotLine),
     limits: z.unknown().optional(),
   }),

@@ -8,20 +8,29 @@ import { LISTINGS, type Listing } from './listings.ts';
 
 /** Interval of `--watch`. */
 const WATCH_MS = 500;
+const MOST_IN_CHUNK = 10_000;
+
+interface GetOptions extends OutputOptions {
+  readonly watch?: boolean;
+  readonly chunkSize: string;
+}
 
 /** Runs until it is interrupted with `--watch`. */
-export async function runGet(cli: Cli, options: OutputOptions & { readonly watch?: boolean }, ...words: string[]): Promise<void> {
+export async function runGet(cli: Cli, options: GetOptions, ...words: string[]): Promise<void> {
   const { listing, names } = parseTargets(words);
   const { terminal } = cli;
   const { output } = options;
+  const chunkSize = Number(options.chunkSize);
+  if (!Number.isInteger(chunkSize) || chunkSize < 1 || chunkSize > MOST_IN_CHUNK)
+    throw usageFailure(`Invalid "--chunk-size": use a whole number from 1 to ${MOST_IN_CHUNK}`);
   const client = await cli.connect(options);
-  const first = await listing.read(cli, client);
+  const first = await listing.read(cli, client, chunkSize);
   checkNames(listing, first, names);
   if (first.items.length === 0) terminal.note(listing.empty);
   if (first.notice !== undefined) terminal.note(first.notice);
   if (options.watch !== true) return await terminal.write(await rowsText(terminal, output, select(first, names)));
   const watch = createWatch(terminal, output);
-  for (let rows = first; ; rows = await listing.read(cli, client)) {
+  for (let rows = first; ; rows = await listing.read(cli, client, chunkSize)) {
     await watch(select(rows, names));
     await sleep(Math.max(WATCH_MS, client.pollMs));
   }

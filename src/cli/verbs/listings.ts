@@ -13,21 +13,30 @@ export interface Listing {
   /** Printed if the list is empty. */
   readonly empty: string;
   /** `notice`: what everyone who lists these should know. */
-  read(cli: Cli, client: Client): Promise<Rows & { readonly notice?: string | undefined }>;
+  read(cli: Cli, client: Client, chunkSize: number): Promise<Rows & { readonly notice?: string | undefined }>;
 }
 
 /** The service's limit; it lists pods that do not run first. */
 const MOST_PODS = 1000;
 
+/** Reads pages, so that thousands of slots keep neither side busy for long. An older service answers with all. */
+async function readSlots(client: Client, chunkSize: number): Promise<readonly SlotAnswer[]> {
+  const slots: SlotAnswer[] = [];
+  let after = '';
+  do {
+    const page = await client.request('GET', `/api/slots?limit=${chunkSize}${after}`, 'slots');
+    slots.push(...page.slots);
+    after = isKnown(page.continue) ? `&continue=${encodeURIComponent(page.continue)}` : '';
+  } while (after !== '');
+  return slots;
+}
+
 export const LISTINGS: Readonly<Record<string, Listing>> = {
   slots: {
     kind: 'slot',
     empty: 'No slots found; create one with "svcctl slot create NAME --model MODEL"',
-    async read(cli, client) {
-      const [{ slots }, status] = await Promise.all([
-        client.request('GET', '/api/slots', 'slots'),
-        client.request('GET', '/api/status', 'status'),
-      ]);
+    async read(cli, client, chunkSize) {
+      const [slots, status] = await Promise.all([readSlots(client, chunkSize), client.request('GET', '/api/status', 'status')]);
       const traffic = new Map(status.slots.map((slot) => [slot.name, slot]));
       const columns = slotColumns(cli, traffic).filter(
         ({ title }) => title !== REPLICAS || slots.some(({ status }) => isKnown(status.replicas)),

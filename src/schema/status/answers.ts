@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { FailedRollout } from '../slot/evaluation-case.ts';
 import { MODEL_ABILITIES, MODEL_KINDS, BACKENDS, CAPABILITIES } from '../slot/provider-kinds.ts';
-import { CallerCounting } from '../words/caller-limits.ts';
 import { ProviderName, SlotName } from '../words/names.ts';
 import { DEVICE_VENDORS } from './hardware.ts';
 import { CONDITION_TYPES, SLOT_STATES, TIMELINE_KINDS } from './slot-status.ts';
@@ -12,7 +11,7 @@ const Bytes = z.number().min(0);
 const Time = z.iso.datetime();
 const State = z.enum(SLOT_STATES);
 const Backend = z.enum(BACKENDS);
-const HardwareSource = z
+export const HardwareSource = z
   .enum(['machine', 'recording', 'none'])
   .describe('"recording": the file of "SVC_HARDWARE_FILE" takes the place of this machine; "none": the service runs in a cluster');
 
@@ -69,33 +68,6 @@ export const Slot = z.object({
   status: SlotStatus,
   generation: Count,
   resource_version: z.string().nullable().describe('For "If-Match"; null if the slot has no document'),
-});
-
-export const SlotList = z.object({ slots: z.array(Slot) });
-
-export const SlotLine = z.object({
-  name: SlotName,
-  state: State,
-  model: z.string().nullable(),
-  provider: ProviderName.nullable(),
-  backend: Backend.nullable(),
-  ready: z.boolean(),
-  reason: z.string(),
-  message: z.string(),
-  in_flight: Count,
-  parked: Count,
-  progress: z.object({ done: Count, total: Count }).nullable().describe('Steps of the image that is drawn now, if the server reports them'),
-});
-
-export const Status = z.object({
-  version: z.string(),
-  runtime: z.string(),
-  hardware_source: HardwareSource,
-  auth_enabled: z.boolean(),
-  uptime_seconds: Count,
-  captures: Count.describe('How many captures record bodies of requests now'),
-  limits: CallerCounting,
-  slots: z.array(SlotLine),
 });
 
 export const TimelineEntry = z.object({

@@ -47,6 +47,55 @@ describe('/api/slots', () => {
     });
   });
 
+  describe('with many slots', () => {
+    const NAMES = ['a', 'b', 'c', 'd', 'primary'];
+    const list = async (query: string, headers: Record<string, string> = {}) =>
+      await call('GET', `/api/slots?${query}`, undefined, headers);
+    const namesOf = ({ body }: { readonly body?: { readonly slots: readonly { readonly name: string }[] } }) =>
+      body?.slots.map(({ name }) => name);
+    beforeEach(async () => {
+      for (const name of NAMES.slice(0, 4)) world.save(SlotName.parse(name), TEXT);
+      await world.idle();
+    });
+
+    test('returns pages', async () => {
+      const first = await list('limit=2');
+      expect([namesOf(first), first.body.continue]).toEqual([['a', 'b'], 'b']);
+      const second = await list('limit=2&continue=b');
+      expect([namesOf(second), second.body.continue]).toEqual([['c', 'd'], 'd']);
+      const last = await list('limit=2&continue=d');
+      expect([namesOf(last), last.body.continue]).toEqual([['primary'], null]);
+      expect((await list('fields=names')).body.slots).toEqual(NAMES.map((name) => ({ name })));
+    });
+
+    test('returns what has changed since an answer, and 304 where nothing has', async () => {
+      const { body, headers } = await list('');
+      expect(body.removed).toBeNull();
+      const etag = headers.get('etag') ?? '';
+      expect(etag).toBe(`"${body.version}"`);
+      expect(await list('', { 'if-none-match': etag })).toMatchObject({ status: 304, body: undefined });
+      expect((await list(`since=${body.version}`)).body).toMatchObject({ slots: [], removed: [] });
+      world.save(SlotName.parse('b'), `priority = 3\n${TEXT}`);
+      await call('DELETE', '/api/slots/c');
+      await world.idle();
+      const changed = await list(`since=${body.version}`, { 'if-none-match': etag });
+      expect([changed.status, namesOf(changed), changed.body.removed]).toEqual([200, ['b'], ['c']]);
+      expect((await list('since=elsewhere.1')).body.slots).toHaveLength(4);
+    });
+
+    test.each(['limit=0', 'limit=x', 'fields=some', 'limit=1&page=2'])('refuses "%s"', async (query) => {
+      expect(await list(query)).toMatchObject({ status: 400, body: { error: { code: 'request.invalid' } } });
+    });
+
+    test('returns the lines of the status that have changed', async () => {
+      const status = async (query = '') => (await call('GET', `/api/status${query}`)).body;
+      const first = await status();
+      expect(first).toMatchObject({ slots_removed: null });
+      expect(first.slots).toHaveLength(5);
+      expect(await status(`?since=${first.slots_version}`)).toMatchObject({ slots: [], slots_removed: [], version: first.version });
+    });
+  });
+
   test('returns a slot that no pass has seen as offline, and an invalid one with its problems', async () => {
     const before = world.board.current();
     const message = 'Write TOML that can be read';

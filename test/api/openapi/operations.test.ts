@@ -135,6 +135,7 @@ const MANAGE_CALLS: readonly Call[] = [
   },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishPull(world.board) },
   { operation: 'GET /api/slots', expect: 200, prepare: () => publishRefused(world.board) },
+  { operation: 'GET /api/slots', expect: 304, headers: { 'if-none-match': '*' } },
   { operation: 'GET /api/status', expect: 200, prepare: () => publishRefused(world.board) },
   { operation: 'GET /api/usage', expect: 200, path: '/api/usage?by=hour,token,slot,model' },
   { operation: 'GET /api/config/urls', expect: 'request.invalid', headers: { host: 'user@evil' } },

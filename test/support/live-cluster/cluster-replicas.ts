@@ -41,9 +41,7 @@ export const slotPods = async (svc: Installation, slot: string): Promise<readonl
   podsWith(svc, `inference.svc.dev/slot=${slot}`);
 
 async function podsWith(svc: Installation, selector: string): Promise<readonly SlotPod[]> {
-  const { items }: { readonly items: readonly Listed[] } = JSON.parse(
-    await svc.kubectl(['get', 'pods', '--selector', selector, '--output', 'json']),
-  );
+  const items: readonly Listed[] = JSON.parse(JSON.stringify(await svc.pods(selector)));
   return items
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata, status }) => ({

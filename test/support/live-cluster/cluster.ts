@@ -4,6 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { createKubeApi } from '../../../src/cluster/client/api-client.ts';
+import { LEASES, PODS, SLOT_SPECS } from '../../../src/cluster/client/decide/resource-path.ts';
+import type { KubeApi, KubeObject } from '../../../src/cluster/client/ports.ts';
+import { valueAt } from '../../../src/schema/pod/kube-fields.ts';
+import type { Result } from '../../../src/schema/words/failure.ts';
 import { kubectl as run } from '../require/require-cluster.ts';
 import { pause } from '../service.ts';
 
@@ -39,6 +44,7 @@ export interface Installation {
   kubectl(args: readonly string[], input?: string): Promise<string>;
   apply(manifest: string): Promise<string>;
   slot(name: string): Promise<SlotResourceView | undefined>;
+  pods(labelSelector: string): Promise<readonly KubeObject[]>;
   /** Polls until the predicate holds; fails with the objects, Events and logs of the installation. */
   until(name: string, what: string, holds: (slot: SlotResourceView) => boolean, timeoutMs?: number): Promise<SlotResourceView>;
   chat(body?: object, signal?: AbortSignal): Promise<Response>;
@@ -72,10 +78,12 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
   const address = await kubectl(['get', 'service', 'svc', '--output', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}']);
   const url = `http://${address}`;
 
+  // What is polled: a process for each look takes a quarter of a second of a core, which the tests beside it need.
+  const api: KubeApi = valueOf(await createKubeApi({ env: process.env, namespace, version: 'test' }));
   async function slot(name: string): Promise<SlotResourceView | undefined> {
-    const text = await kubectl(['get', 'slotspec', name, '--ignore-not-found', '--output', 'json']);
-    if (text === '') return undefined;
-    const seen: SlotResourceView = JSON.parse(text);
+    const found = await api.get(SLOT_SPECS, name, AbortSignal.timeout(30_000));
+    if (!found.ok && found.failure.reason === 'NotFound') return undefined;
+    const seen: SlotResourceView = JSON.parse(JSON.stringify(valueOf(found)));
     return seen;
   }
 
@@ -85,6 +93,7 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
     kubectl,
     apply: async (manifest) => kubectl(['apply', '--validate=false', '--filename', '-'], manifest),
     slot,
+    pods: async (labelSelector) => valueOf(await api.list(PODS, { labelSelector }, AbortSignal.timeout(30_000))).items,
     async until(name, what, holds, timeoutMs = 90_000) {
       const deadline = Date.now() + timeoutMs;
       for (;;) {
@@ -107,7 +116,8 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
       const names = await kubectl(['get', 'pods', '--selector', GATEWAYS, '--output', 'jsonpath={.items[*].metadata.name}']);
       return names.split(' ').filter((each) => each !== '');
     },
-    leader: async () => kubectl(['get', 'lease', 'svc-controller', '--output', 'jsonpath={.spec.holderIdentity}']),
+    leader: async () =>
+      String(valueAt(valueOf(await api.get(LEASES, 'svc-controller', AbortSignal.timeout(30_000))), 'spec', 'holderIdentity')),
     async dispose() {
       // Its pods may take a minute to terminate; the next `install` waits for that.
       await run(['delete', 'namespace', namespace, '--ignore-not-found', '--wait=false']);
@@ -117,6 +127,11 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
 }
 
 /** Returns the objects that `helm install` creates, as YAML. */
+function valueOf<Value>(result: Result<Value>): Value {
+  if (!result.ok) throw new Error(result.failure.message);
+  return result.value;
+}
+
 export async function render(namespace: string, values: string): Promise<string> {
   return (await documents(namespace, values)).filter((document) => !HOOK.test(document)).join('---\n');
 }

@@ -7,7 +7,7 @@ import type { Condition, SlotStatus } from '../../../schema/status/slot-status.t
 import type { SlotTraffic } from '../../../gateway/traffic/traffic.ts';
 import type { Immutable } from '../../server/answer.ts';
 import { answerOf } from './slot-view.ts';
-import { SlotLine } from '../../../schema/status/answers.ts';
+import { SlotLine } from '../../../schema/status/slot-lists.ts';
 
 /** Pure, as long as `traffic` is. */
 export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {
@@ -22,7 +22,7 @@ export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTr
   return [...slots, ...refused].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-type Line = Immutable<z.output<typeof SlotLine>>;
+export type Line = Immutable<z.output<typeof SlotLine>>;
 
 type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
   Partial<Pick<SlotStatus, 'model' | 'provider' | 'backend'>> & {
