@@ -22,6 +22,7 @@ async function runTests(
       'scripts/test.sh',
       'scripts/run-jest.sh',
       'scripts/list-requirements.mjs',
+      'test/support/jest/long-suites-first.cjs',
       'test/support/jest/strip-types.cjs',
       REPORTER,
     ]) {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isSameValue } from '../../schema/words/same-value.ts';
 import { tableAt } from '../../schema/pod/kube-fields.ts';
 import { toCamelCase } from '../../schema/words/key-case.ts';
-import type { BoardSlot } from '../../reconciler/board.ts';
+import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
 import { empty, json, ApiError } from '../server/answer.ts';
@@ -73,15 +73,25 @@ function rememberViews(): typeof viewSlot {
 /** The first list of thousands of slots takes a second, and other requests must not wait for it. */
 const SLICE_MS = 2;
 
+/** Pages ask for changes all the time, and a look at thousands of files takes a while. */
+const LISTED_MS = 500;
+
 type SlotAnswer = NonNullable<ReturnType<typeof viewSlot>>;
 
 /** All slots by name, those with a document, a workload or a mistake. */
-function createSlotReader({ manage, board }: ManageDeps) {
+function createSlotReader({ manage, board, now }: ManageDeps) {
   const view = rememberViews();
   const breathe = createBreather({ sliceMs: SLICE_MS });
-  return async (): Promise<ReadonlyMap<SlotName, SlotAnswer>> => {
-    const stored = new Map((await manage.editor.list()).map((slot) => [slot.name, slot]));
+  let listed:
+    | { readonly at: number; readonly of: BoardView; readonly slots: ReturnType<ManageDeps['manage']['editor']['list']> }
+    | undefined;
+  /** `maxAgeMs`: how old the documents may be. */
+  return async (maxAgeMs: number): Promise<ReadonlyMap<SlotName, SlotAnswer>> => {
     const present = board.current();
+    // After an edit there is a pass, which makes another board.
+    const isFresh = listed !== undefined && listed.of === present && now() - listed.at < maxAgeMs;
+    listed = isFresh && listed !== undefined ? listed : { at: now(), of: present, slots: manage.editor.list() };
+    const stored = new Map((await listed.slots).map((slot) => [slot.name, slot]));
     const names = new Set<SlotName>([...stored.keys(), ...present.slots.keys(), ...present.refused.keys()]);
     const views = new Map<SlotName, SlotAnswer>();
     for (const name of [...names].sort()) {
@@ -112,7 +122,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
         304: empty('Nothing has changed', { ETag: 'The version of the list, in quotes' }),
       },
       async handler({ query: { limit, continue: after, fields, since }, headers }) {
-        const { items, version, removed } = changes(await readAll(), since);
+        const { items, version, removed } = changes(await readAll(since === undefined ? 0 : LISTED_MS), since);
         const etag = { etag: `"${version}"` };
         if (['*', etag.etag].includes(headers['if-none-match'] ?? '')) return { status: 304, body: undefined, headers: etag };
         const page = { ...pageOf(items, limit, after), version, removed };

@@ -9,9 +9,9 @@ import type { Immutable } from '../../server/answer.ts';
 import { answerOf } from './slot-view.ts';
 import { SlotLine } from '../../../schema/status/slot-lists.ts';
 
-/** Pure, as long as `traffic` is. */
-export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic): readonly Line[] {
-  const slots = [...board.slots.values()].map((entry) => slotLine(entry.status, traffic(entry.name)));
+/** `lineOf`: a function that may remember lines of unchanged slots. Pure, as long as `traffic` is. */
+export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic, lineOf: LineOf = slotLine): readonly Line[] {
+  const slots = [...board.slots.values()].map((entry) => lineOf(entry.status, traffic(entry.name)));
   const refused = [...board.refused]
     .filter(([name]) => !board.slots.has(name))
     .map(([name, problems]) => {
@@ -29,7 +29,9 @@ type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
     readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[];
   };
 
-function slotLine({ conditions, ...slot }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
+export type LineOf = (slot: LineFacts, traffic: SlotTraffic) => Line;
+
+export function slotLine({ conditions, ...slot }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
   return answerOf(SlotLine, { ...slot, ready: status === 'True', reason, message, inFlight, parked, progress });
 }
