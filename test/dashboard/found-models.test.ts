@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { bestOf, entryOf, labelOf } from '../../dashboard/src/decide/found-models.ts';
-import { slotsFor } from '../../dashboard/src/decide/model-facts.ts';
+import { freeName, modelsFor, PURPOSES, slotsFor, USUAL_PROVIDER } from '../../dashboard/src/decide/model-facts.ts';
+import { kindFacts } from '../../src/schema/slot/provider-kinds.ts';
 import type { FoundModel } from '../../dashboard/src/types.ts';
 
 const quantisation = (name: string | null, fits: boolean | null): FoundModel['quantisations'][number] => ({
@@ -65,5 +66,35 @@ describe('a found model', () => {
     const entry = entryOf(found({ task }), quantisation('Q4_K_M', true));
     expect(entry).toMatchObject({ id: 'hf:o/r:Q4_K_M', size_bytes: 2 ** 31, license: 'mit', selectable: true });
     expect(slotsFor(entry, slots)).toEqual([name]);
+  });
+});
+
+describe('a new slot', () => {
+  test.each([
+    ['chat', [], 'primary'],
+    ['chat', ['primary'], 'chat'],
+    ['chat', ['primary', 'chat'], 'chat-2'],
+    ['rerank', ['primary'], 'rerank'],
+    ['transcription', ['stt', 'transcription', 'transcription-2'], 'transcription-3'],
+  ] as const)('for %s beside %j is called "%s"', (purpose, names, name) => {
+    expect(freeName(purpose, names)).toBe(name);
+  });
+
+  test('offers the models of its purpose that can be chosen, those that are here first', () => {
+    const model = (id: string, kind: string, more: object = {}): Parameters<typeof modelsFor>[1][number] =>
+      JSON.parse(JSON.stringify({ id, kind, provider: 'gguf', pooling: null, present: false, selectable: true, ...more }));
+    const models = [
+      model('far', 'chat'),
+      model('broken', 'chat', { selectable: false }),
+      model('other', 'embed', { present: true }),
+      model('here', 'coder', { present: true }),
+    ];
+    expect(modelsFor('chat', models).map(({ id }) => id)).toEqual(['here', 'far']);
+    expect(modelsFor('embedding', models).map(({ id }) => id)).toEqual(['other']);
+  });
+
+  test('of a model in no list has a provider that serves its purpose', () => {
+    for (const purpose of PURPOSES)
+      expect([purpose, kindFacts(USUAL_PROVIDER[purpose]).serves]).toEqual([purpose, expect.arrayContaining([purpose])]);
   });
 });

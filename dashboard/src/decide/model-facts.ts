@@ -28,6 +28,36 @@ const USES: Readonly<Record<NonNullable<ModelEntry['kind']>, { readonly serves: 
   speech: { serves: 'speech', slot: 'tts' },
   image: { serves: 'image', slot: 'img' },
 };
+/** What a slot can be for, the most usual first. */
+export const PURPOSES = ['chat', 'embedding', 'rerank', 'transcription', 'speech', 'image'] as const satisfies readonly Capability[];
+/** The provider of a model that no list has. */
+export const USUAL_PROVIDER: Readonly<Record<Purpose, string>> = {
+  chat: 'gguf',
+  embedding: 'gguf',
+  rerank: 'gguf',
+  transcription: 'stt',
+  speech: 'tts',
+  image: 'image',
+};
+export type Purpose = (typeof PURPOSES)[number];
+
+/** Models that can be chosen for a purpose, those that are here first. */
+export function modelsFor(purpose: Purpose, models: readonly ModelEntry[]): readonly ModelEntry[] {
+  const fitting = models.filter((model) => model.selectable && useOf(model)?.serves === purpose);
+  return fitting.toSorted((one, other) => Number(other.present) - Number(one.present));
+}
+
+/** The built-in slot of a purpose, or a name after the purpose that no slot has. */
+export function freeName(purpose: Purpose, names: readonly string[]): string {
+  const builtIn = Object.values(USES).find(({ serves }) => serves === purpose)?.slot ?? purpose;
+  const taken = new Set(names);
+  if (!taken.has(builtIn)) return builtIn;
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? purpose : `${purpose}-${number}`;
+    if (!taken.has(name)) return name;
+  }
+}
+
 const BUILT_IN = new Map(Object.values(USES).flatMap(({ serves, slot }) => (slot === undefined ? [] : [[slot, serves] as const])));
 
 /** A kind that the catalogue does not name is derived from how the model pools its vectors. */

@@ -7,6 +7,8 @@ import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
 import { ApiError, messageOf, type Client } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
+import { N } from '../texts-new-slot.ts';
 import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
@@ -119,6 +121,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
   const may = useMay();
   const [failure, setFailure] = useState('');
   const [asksLicence, setAsksLicence] = useState(false);
+  const [deleting, setDeleting] = useState(false);
   const path = `/api/models/${encodeURIComponent(model.id)}`;
   const send = (method: 'POST' | 'DELETE', to: string, body?: Table): void => {
     setFailure('');
@@ -142,6 +145,24 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
         <button type="button" onClick={() => send('DELETE', path)}>
           {T.cancel}
         </button>
+      )}
+      {model.present && (
+        <button type="button" onClick={() => setDeleting(true)}>
+          {N.deleteModel}
+        </button>
+      )}
+      {deleting && (
+        <ConfirmDialog
+          title={N.deleteModelTitle(model.id)}
+          text={N.deleteModelWhy}
+          action={N.deleteAction}
+          path={path}
+          onClose={() => setDeleting(false)}
+          onDone={() => {
+            setDeleting(false);
+            onPull();
+          }}
+        />
       )}
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
       {failure !== '' && <p role="alert">{failure}</p>}

@@ -1,7 +1,7 @@
 /** The Slots page: a card for each slot. */
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
@@ -13,6 +13,7 @@ import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
 
 const loadProfiles = async () => (await import('../slots/profile-bar.tsx')).ProfileBar;
+const loadNewSlot = async () => (await import('../slots/new-slot.tsx')).NewSlot;
 const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
@@ -43,6 +44,7 @@ function Grid({ children }: { readonly children: ComponentChildren }): JSX.Eleme
 
 export function SlotsPage(): JSX.Element {
   const { store } = useApp();
+  const may = useMay();
   const [search, setSearch] = useState('');
   const watch = useNear();
   const [inView] = useState(() => cardsInView({ width: innerWidth, height: innerHeight }));
@@ -62,6 +64,7 @@ export function SlotsPage(): JSX.Element {
       <div class="slot-tools">
         <SearchField label={T.search} value={search} onValue={setSearch} />
         {names !== undefined && <Lazy load={loadProfiles} isQuiet />}
+        {names !== undefined && may('admin') && <Lazy load={loadNewSlot} isQuiet />}
       </div>
       {names !== undefined && <Lazy load={loadFirstRun} isQuiet />}
       {store.failure.value !== '' && <p role="alert">{store.failure.value}</p>}

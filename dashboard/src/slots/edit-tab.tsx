@@ -6,8 +6,10 @@ import { applyPatch, diffTables, listChanges, type ChangedKey, type Table } from
 import { lineOfKey } from '../decide/slot-document.ts';
 import { hashOf } from '../decide/route.ts';
 import { ApiError, messageOf, type Client } from '../io/client.ts';
+import { N } from '../texts-new-slot.ts';
 import { T } from '../texts.ts';
 import type { Plan, Slot, SlotText } from '../types.ts';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { PlanView } from '../parts/plan-view.tsx';
 import { watchOf } from './slot-actions.ts';
 import { SlotForm } from './slot-form.tsx';
@@ -95,12 +97,39 @@ function Editing({ tools, slot, written, patch, restart }: EditingProps): JSX.El
         <Conflict theirs={listChanges(base, conflict.spec ?? {})} onKeep={() => restart(known.patch)} onDrop={() => restart({})} />
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
+      <DeleteSlot name={slot.name} />
       <Decision
         outcome={outcome}
         base={base}
         isSettled={text === settled && conflict === undefined}
         save={(planned) => void save(planned)}
       />
+    </div>
+  );
+}
+
+function DeleteSlot({ name }: { readonly name: string }): JSX.Element {
+  const { store } = useApp();
+  const [asks, setAsks] = useState(false);
+  const leave = (): void => {
+    location.hash = hashOf({ page: 'slots' });
+    void store.reload();
+  };
+  return (
+    <div class="buttons">
+      <button type="button" class="danger" onClick={() => setAsks(true)}>
+        {N.delete}
+      </button>
+      {asks && (
+        <ConfirmDialog
+          title={N.deleteTitle(name)}
+          text={N.deleteWhy}
+          action={N.deleteAction}
+          path={pathOf(name)}
+          onClose={() => setAsks(false)}
+          onDone={leave}
+        />
+      )}
     </div>
   );
 }

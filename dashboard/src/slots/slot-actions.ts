@@ -41,6 +41,21 @@ export function loadChange(slot: string, model?: string): Change {
   return slotChange({ slot, verb: 'load', patch: { enabled: true, ...chosen }, body: model === undefined ? {} : { model }, title });
 }
 
+/** Declares a slot that does not exist yet. */
+export function createChange(name: string, model: string, provider: string): Change {
+  const spec = { provider, model: { default: model } };
+  return {
+    title: T.newSlotTitle(name),
+    conflict: T.slotExists,
+    watch: watchOf(name),
+    async plan(client, signal) {
+      const body = { slots: [{ name, spec }], load: [name] };
+      return { plan: await client.fetchJson<Plan>('/api/plan', { method: 'POST', body, signal }), version: null };
+    },
+    apply: (client) => client.fetchJson(`/api/slots/${encodeURIComponent(name)}`, { method: 'PUT', body: { spec }, ifNoneMatch: '*' }),
+  };
+}
+
 /** Disabling a resting slot is the verb `unload`, too. */
 export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
   if (what === 'load') return loadChange(slot);

@@ -1,0 +1,107 @@
+/** Declares a slot: what it is for, its model and its name. The plan of it is shown next. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatBytes } from '../decide/format.ts';
+import { freeName, modelsFor, PURPOSES, USUAL_PROVIDER, type Purpose } from '../decide/model-facts.ts';
+import { SelectField } from '../parts/fields.tsx';
+import { Modal } from '../parts/modal.tsx';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { N } from '../texts-new-slot.ts';
+import { T } from '../texts.ts';
+import type { ModelEntry, Models } from '../types.ts';
+import { createChange } from './slot-actions.ts';
+
+export function NewSlot(): JSX.Element {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <button type="button" onClick={() => setIsOpen(true)}>
+        {N.open}
+      </button>
+      {isOpen && <NewSlotDialog onClose={() => setIsOpen(false)} />}
+    </>
+  );
+}
+
+function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const { client, change, store } = useApp();
+  const [purpose, setPurpose] = useState<Purpose>('chat');
+  const [model, setModel] = useState('');
+  const [typed, setTyped] = useState<string>();
+  const models = useLoaded((signal) => client.fetchJson<Models>('/api/models', { signal }), []);
+  const fitting = models.kind === 'done' ? modelsFor(purpose, models.value.models) : [];
+  const name = typed ?? freeName(purpose, store.names.value ?? []);
+  const isTaken = (store.names.value ?? []).includes(name.trim());
+  const plan = (event: Event): void => {
+    event.preventDefault();
+    onClose();
+    const provider = fitting.find(({ id }) => id === model.trim())?.provider ?? USUAL_PROVIDER[purpose];
+    change.value = createChange(name.trim(), model.trim(), provider);
+  };
+  return (
+    <Modal kind="dialog" title={N.title} onClose={onClose}>
+      <form onSubmit={plan}>
+        <SelectField
+          label={N.purpose}
+          value={purpose}
+          options={PURPOSES.map((each) => [each, N.purposes[each]] as const)}
+          onValue={(value) => {
+            setPurpose(PURPOSES.find((each) => each === value) ?? purpose);
+            setModel('');
+          }}
+        />
+        <label>
+          {N.model}
+          <input
+            required
+            list="new-slot-models"
+            value={model}
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            aria-describedby="new-slot-model-hint"
+            onInput={(event) => setModel(event.currentTarget.value)}
+          />
+          <datalist id="new-slot-models">
+            {fitting.map((entry) => (
+              <option key={entry.id} value={entry.id}>
+                {describe(entry)}
+              </option>
+            ))}
+          </datalist>
+          <small id="new-slot-model-hint">{N.modelHint}</small>
+        </label>
+        <label>
+          {N.name}
+          <input
+            required
+            value={name}
+            maxLength={40}
+            autocomplete="off"
+            autocapitalize="none"
+            spellcheck={false}
+            aria-describedby="new-slot-name-hint"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+          <small id="new-slot-name-hint">{N.nameHint}</small>
+        </label>
+        {isTaken && <p role="alert">{T.slotExists}</p>}
+        <LoadStatus loaded={models} />
+        <footer>
+          <button type="button" onClick={onClose}>
+            {T.cancel}
+          </button>
+          <button type="submit" class="main" disabled={isTaken}>
+            {N.plan}
+          </button>
+        </footer>
+      </form>
+    </Modal>
+  );
+}
+
+function describe({ present, size_bytes: size }: ModelEntry): string {
+  const place = present ? N.isHere : N.isNotHere;
+  return size === null ? place : `${formatBytes(size)}, ${place}`;
+}

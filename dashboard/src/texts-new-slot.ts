@@ -1,0 +1,28 @@
+/** Texts of the dialogs that declare slots, and delete slots and models; loaded after the first cards. */
+export const N = {
+  open: 'New slot…',
+  title: 'New slot',
+  purpose: 'Purpose',
+  purposes: {
+    chat: 'Chat and text',
+    embedding: 'Embeddings',
+    rerank: 'Reranking',
+    transcription: 'Speech to text',
+    speech: 'Text to speech',
+    image: 'Images',
+  },
+  model: 'Model',
+  modelHint: 'Catalogue ID, file in the model store, or "hf:owner/repo"',
+  isHere: 'downloaded',
+  isNotHere: 'not downloaded',
+  name: 'Name',
+  nameHint: 'Lower-case letters, digits and hyphens. Clients send it as "model"',
+  plan: 'Show plan',
+  delete: 'Delete slot…',
+  deleteTitle: (name: string) => `Delete slot "${name}"`,
+  deleteWhy: 'Its server finishes its requests and stops. Its configuration and history are deleted; its model files stay.',
+  deleteAction: 'Delete',
+  deleteModel: 'Delete…',
+  deleteModelTitle: (model: string) => `Delete model "${model}"`,
+  deleteModelWhy: 'Its files are deleted from the model store. A model that a slot uses is not deleted.',
+} as const;
