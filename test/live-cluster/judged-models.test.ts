@@ -25,6 +25,15 @@ const serves =
   (model: string) =>
   (slot: SlotResourceView): boolean =>
     isReady(slot) && conditionOf(slot, 'UpToDate')?.status === 'True' && slot.status?.model === model;
+const CALLS_TOOL = `${JSON.stringify({
+  request: {
+    messages: [{ role: 'user', content: 'What is the weather in Oslo?' }],
+    max_tokens: 24,
+    tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }],
+  },
+  expect: { tool: { name: 'weather' } },
+})}\n`;
+const KEPT = 20;
 const isRolledBack = (slot: SlotResourceView): boolean => {
   const stalled = conditionOf(slot, 'Stalled');
   return slot.status?.observedGeneration === slot.metadata.generation && stalled?.status === 'True' && stalled.reason === 'RolledBack';
@@ -52,6 +61,8 @@ describeWithCluster('A new model in a cluster', () => {
     );
   const patch = async (spec: object): Promise<unknown> =>
     svc.kubectl(['patch', 'slot/primary', '--type=merge', '--patch', JSON.stringify({ spec })]);
+  const rollout = async (verb: string, ...args: readonly string[]) =>
+    await svcctl(['rollout', verb, 'slot/primary', '-n', svc.namespace, ...args]);
   const answers = async (): Promise<ReadonlySet<string>> => {
     const all = [svc.url, ...(await gatewaysOf(svc)).map(({ url }) => url)];
     return new Set(await Promise.all(all.map(ask)));
@@ -77,18 +88,28 @@ describeWithCluster('A new model in a cluster', () => {
     expect([...loop.answers].filter((text) => !texts.includes(text))).toEqual([]);
   };
 
-  test('that fails its cases gets no request at any gateway, and is rolled back', async () => {
-    await underLoad([FOX], async () => {
-      await patch({ model: { default: 'demo-owl' } });
-      await svc.until('primary', 'rolled back', isRolledBack);
-    });
-    expect(await answers()).toEqual(new Set([FOX]));
-    const { out } = await svcctl(['explain', 'primary', '-n', svc.namespace]);
-    expect(out).toContain('contains "fox"');
-    expect(out).toContain(OWL);
-    const history = await svcctl(['rollout', 'history', 'slot/primary', '-n', svc.namespace]);
-    expect(history.out).toMatch(/rolled_back/u);
-  }, 240_000);
+  test.each([
+    ['answers nonsense', knows('fox'), {}, 'contains "fox"'],
+    ['is too slow', knows('o'), { limits: { tokensPerSecond: 1_000_000 } }, 'The speed is'],
+    ['calls no tool', CALLS_TOOL, {}, 'tool'],
+  ])(
+    'that %s gets no request at any gateway, and is rolled back',
+    async (_what, cases, rules, reason) => {
+      await patch({ model: { default: 'demo-fox' }, rollout: { limits: null, ...rules } });
+      await svc.until('primary', 'in force', serves('demo-fox'));
+      await check(cases);
+      await underLoad([FOX], async () => {
+        await patch({ model: { default: 'demo-owl' } });
+        await svc.until('primary', 'rolled back', isRolledBack);
+      });
+      expect(await answers()).toEqual(new Set([FOX]));
+      expect((await rollout('status', '--timeout', '20s')).err + (await svcctl(['explain', 'primary', '-n', svc.namespace])).out).toContain(
+        reason,
+      );
+      expect((await rollout('history')).out).toMatch(/rolled_back/u);
+    },
+    240_000,
+  );
 
   test('is judged again once its cases are edited, also by the next leader, and serves', async () => {
     const leader = await svc.leader();
@@ -122,4 +143,35 @@ describeWithCluster('A new model in a cluster', () => {
     });
     expect(conditionOf(await svc.slot('primary'), 'Stalled')?.message).toContain('It was watched for 30m ("watch")');
   }, 420_000);
+
+  test('an edit is undone to each of twenty revisions', async () => {
+    await patch({ model: { default: 'demo-owl' }, rollout: null });
+    await svc.until('primary', 'ready', serves('demo-owl'));
+    for (let priority = 1; priority <= KEPT; priority += 1) {
+      await patch({ priority });
+      await svc.until('primary', 'in force', serves('demo-owl'));
+    }
+    const listed = async (): Promise<readonly { readonly revision: number; readonly spec: { readonly priority?: number } }[]> =>
+      JSON.parse((await rollout('history', '-o', 'json')).out).revisions;
+    const revisions = await eventually(
+      'the history is written',
+      listed,
+      (found) => found.length === KEPT && found.every(({ spec }, index) => spec.priority === index + 1),
+    );
+    for (const { revision, spec } of revisions) {
+      expect(await rollout('undo', '--to-revision', String(revision), '--wait')).toMatchObject({ code: 0 });
+      expect((await svc.slot('primary'))?.spec['priority']).toBe(spec.priority);
+    }
+    expect(await answers()).toEqual(new Set([OWL]));
+  }, 300_000);
+
+  test('an edit waits while rollouts are paused', async () => {
+    expect(await rollout('pause')).toMatchObject({ code: 0 });
+    await patch({ model: { default: 'demo-fox' } });
+    await svc.until('primary', 'paused', (slot) => conditionOf(slot, 'UpToDate')?.reason === 'Paused');
+    expect(await answers()).toEqual(new Set([OWL]));
+    expect(await rollout('undo')).toMatchObject({ code: 1, err: expect.stringContaining('svcctl rollout resume slot/primary') });
+    expect(await rollout('resume', '--wait')).toMatchObject({ code: 0 });
+    expect(await answers()).toEqual(new Set([FOX]));
+  }, 180_000);
 });

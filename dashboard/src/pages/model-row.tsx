@@ -114,6 +114,38 @@ function LoadInto({ model, slots, onLoad }: LoadIntoProps): JSX.Element | null {
   );
 }
 
+interface DeleteModelProps {
+  readonly id: string;
+  readonly path: string;
+  readonly onDone: () => void;
+}
+
+function DeleteModel({ id, path, onDone }: DeleteModelProps): JSX.Element {
+  const [asks, setAsks] = useState(false);
+  const close = (): void => setAsks(false);
+  const done = (): void => {
+    close();
+    onDone();
+  };
+  return (
+    <>
+      <button type="button" onClick={() => setAsks(true)}>
+        {N.deleteModel}
+      </button>
+      {asks && (
+        <ConfirmDialog
+          title={N.deleteModelTitle(id)}
+          text={N.deleteModelWhy}
+          action={N.deleteAction}
+          path={path}
+          onClose={close}
+          onDone={done}
+        />
+      )}
+    </>
+  );
+}
+
 type ModelButtonsProps = Pick<ModelRowProps, 'model' | 'target' | 'onPull'> & { readonly pull: Pull | undefined };
 
 function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.Element | null {
@@ -121,7 +153,6 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
   const may = useMay();
   const [failure, setFailure] = useState('');
   const [asksLicence, setAsksLicence] = useState(false);
-  const [deleting, setDeleting] = useState(false);
   const path = `/api/models/${encodeURIComponent(model.id)}`;
   const send = (method: 'POST' | 'DELETE', to: string, body?: Table): void => {
     setFailure('');
@@ -146,24 +177,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
           {T.cancel}
         </button>
       )}
-      {model.present && (
-        <button type="button" onClick={() => setDeleting(true)}>
-          {N.deleteModel}
-        </button>
-      )}
-      {deleting && (
-        <ConfirmDialog
-          title={N.deleteModelTitle(model.id)}
-          text={N.deleteModelWhy}
-          action={N.deleteAction}
-          path={path}
-          onClose={() => setDeleting(false)}
-          onDone={() => {
-            setDeleting(false);
-            onPull();
-          }}
-        />
-      )}
+      {model.present && <DeleteModel id={model.id} path={path} onDone={onPull} />}
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
       {failure !== '' && <p role="alert">{failure}</p>}
       {asksLicence && (

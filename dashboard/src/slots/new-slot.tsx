@@ -51,41 +51,8 @@ function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Eleme
             setModel('');
           }}
         />
-        <label>
-          {N.model}
-          <input
-            required
-            list="new-slot-models"
-            value={model}
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            aria-describedby="new-slot-model-hint"
-            onInput={(event) => setModel(event.currentTarget.value)}
-          />
-          <datalist id="new-slot-models">
-            {fitting.map((entry) => (
-              <option key={entry.id} value={entry.id}>
-                {describe(entry)}
-              </option>
-            ))}
-          </datalist>
-          <small id="new-slot-model-hint">{N.modelHint}</small>
-        </label>
-        <label>
-          {N.name}
-          <input
-            required
-            value={name}
-            maxLength={40}
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            aria-describedby="new-slot-name-hint"
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-          <small id="new-slot-name-hint">{N.nameHint}</small>
-        </label>
+        <NameField id="new-slot-model" label={N.model} hint={N.modelHint} value={model} list={fitting} onValue={setModel} />
+        <NameField id="new-slot-name" label={N.name} hint={N.nameHint} value={name} onValue={setTyped} />
         {isTaken && <p role="alert">{T.slotExists}</p>}
         <LoadStatus loaded={models} />
         <footer>
@@ -98,6 +65,43 @@ function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Eleme
         </footer>
       </form>
     </Modal>
+  );
+}
+
+interface NameFieldProps {
+  readonly id: string;
+  readonly label: string;
+  readonly hint: string;
+  readonly value: string;
+  /** Offered while typing. Default: nothing. */
+  readonly list?: readonly ModelEntry[];
+  readonly onValue: (value: string) => void;
+}
+
+function NameField({ id, label, hint, value, list = [], onValue }: NameFieldProps): JSX.Element {
+  return (
+    <label>
+      {label}
+      <input
+        required
+        list={`${id}-list`}
+        value={value}
+        maxLength={300}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        aria-describedby={`${id}-hint`}
+        onInput={(event) => onValue(event.currentTarget.value)}
+      />
+      <datalist id={`${id}-list`}>
+        {list.map((entry) => (
+          <option key={entry.id} value={entry.id}>
+            {describe(entry)}
+          </option>
+        ))}
+      </datalist>
+      <small id={`${id}-hint`}>{hint}</small>
+    </label>
   );
 }
 
