@@ -31,14 +31,14 @@ describe('svcctl against a cluster', () => {
       err: '',
       out: expect.stringContaining('"primary"'),
     });
-    expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9090 /api/slots', 'GET svc-7:9090 /api/status']));
+    expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9090 /api/slots?limit=500', 'GET svc-7:9090 /api/status']));
   });
 
   test('prefers the port of management where there is one', async () => {
     cluster.addPod('svc-7', world.url, 9091, 'management');
     cluster.lead('svc-7');
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0, err: '' });
-    expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9091 /api/slots', 'GET svc-7:9091 /api/status']));
+    expect(new Set(cluster.proxied)).toEqual(new Set(['GET svc-7:9091 /api/slots?limit=500', 'GET svc-7:9091 /api/status']));
   });
 
   test.each([
@@ -186,10 +186,10 @@ describe('svcctl reports', () => {
   test('nothing if only the right to read pods is missing', async () => {
     cluster.forbid((method, url) => url.endsWith('/pods/svc-0'));
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
-    expect(cluster.proxied).toContain('GET svc-0:8080 /api/slots');
+    expect(cluster.proxied).toContain('GET svc-0:8080 /api/slots?limit=500');
     cluster.addPod('svc-0', world.url, 8081, 'management');
     expect(await cluster.run(['get', 'slots'])).toMatchObject({ code: 0 });
-    expect(cluster.proxied).toContain('GET svc-0:8081 /api/slots');
+    expect(cluster.proxied).toContain('GET svc-0:8081 /api/slots?limit=500');
   });
 
   test('credentials that are not accepted', async () => {
