@@ -77,7 +77,7 @@ test('svcctl get slots -o wide shows replicas only if the service reports them',
   const other = createServer((request, response) => response.end(JSON.stringify(answers.get(request.url ?? '')))).listen(0, '127.0.0.1');
   await once(other, 'listening');
   const get = async (...slots: object[]) => {
-    answers.set('/api/slots', { slots });
+    answers.set('/api/slots?limit=500', { slots });
     return (await svcctl(['get', 'slots', '-o', 'wide', '--server', urlOf(other)])).out;
   };
   const out = await get(slot('a', { replicas: { present: 3, ready: 1 } }), slot('b', { replicas: null }));
