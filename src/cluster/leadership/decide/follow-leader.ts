@@ -4,6 +4,7 @@
  */
 import { defined } from '../../../schema/pod/kube-fields.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
+import type { Reason } from '../../../schema/status/reasons.ts';
 import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { Admission, BoardSlot, BoardView } from '../../../reconciler/board.ts';
 import { refuseStalled } from '../../../reconciler/decide/rules/admission.ts';
@@ -44,9 +45,12 @@ function withMissing(published: readonly Condition[], own: readonly Condition[])
   return missing.length === 0 ? published : [...missing, ...published];
 }
 
-/** Refuses requests that would wait in vain. With an invalid text, the last good one serves. */
+/** Reasons for which the newest text is not in force. An earlier one is, and its server answers or is started again. */
+const OF_THE_NEWEST_TEXT: ReadonlySet<Reason> = new Set(['SpecInvalid', 'RolledBack', 'EvaluationFailed']);
+
+/** Refuses requests that would wait in vain. */
 function admissionOf({ name, admission }: BoardSlot, { conditions }: SlotStatus): Admission {
   const stalled = conditions.find(({ type }) => type === 'Stalled');
-  if (admission.kind !== 'park' || stalled?.status !== 'True' || stalled.reason === 'SpecInvalid') return admission;
+  if (admission.kind !== 'park' || stalled?.status !== 'True' || OF_THE_NEWEST_TEXT.has(stalled.reason)) return admission;
   return refuseStalled(name, stalled);
 }

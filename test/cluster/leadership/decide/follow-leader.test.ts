@@ -100,6 +100,8 @@ describe('followLeader()', () => {
   test.each<[string, BoardSlot, Reason]>([
     ['admits requests if pods are ready', OPEN, 'CrashLoop'],
     ['lets requests wait for the last valid document', slotOf(PRIMARY), 'SpecInvalid'],
+    ['lets requests wait for the text that comes back', slotOf(PRIMARY), 'RolledBack'],
+    ['lets requests wait for the model before one that is held', slotOf(PRIMARY), 'EvaluationFailed'],
     [
       'keeps its own reason for a refusal',
       slotOf(PRIMARY, { admission: { kind: 'refuse', code: 'slot.disabled', message: 'Enable it' } }),
