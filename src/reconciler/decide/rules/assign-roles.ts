@@ -101,8 +101,17 @@ function drainFaulty(workload: WorkloadView, view: SlotView, unwanted: Finding |
   if (workload.stopUnderWay) return undefined;
   const fault = findFault(workload, view);
   if (fault !== undefined) return { workload, because: fault, failure: counts(fault, workload, view, unwanted) ? fault : undefined };
-  const because = whyGivenUp(workload, view);
+  const because = whyGivenUp(workload, view) ?? whyLeftBehind(workload, view);
   return because === undefined ? undefined : drain(workload, because);
+}
+
+/** A controller that was killed may have created a container and not started it, and nothing else will. */
+function whyLeftBehind(workload: WorkloadView, view: SlotView): Finding | undefined {
+  const { fact, known } = workload;
+  if (fact.phase !== 'created' || view.network === 'pods' || !view.leads) return undefined;
+  if (fact.waitingReason !== undefined || fact.fetching !== undefined || fact.exit !== undefined) return undefined;
+  if (known.origin !== undefined || isBeingApplied(workload, view)) return undefined;
+  return { reason: 'WorkloadSurplus', message: 'An earlier controller created the workload and did not start it' };
 }
 
 function withCurrent(view: SlotView, current: WorkloadView, sound: readonly WorkloadView[], old: WorkloadView | undefined): Roles {

@@ -14,7 +14,7 @@ function reasonsOf(scene: Scene): string {
 const CASES: Readonly<Record<string, readonly [Scene, string]>> = {
   'that needs nothing': [{ workloads: [{ id: 'w1' }] }, ''],
   'whose server has not answered yet': [{ workloads: [{ id: 'w1', probe: 'loading', seen: 100 }] }, 'ProbeNotPassed'],
-  'whose server was created': [{ workloads: [{ id: 'w1', phase: 'created', probe: 'none' }] }, 'ProbeNotPassed'],
+  'whose server was created': [{ workloads: [{ id: 'w1', started: true, phase: 'created', probe: 'none' }] }, 'ProbeNotPassed'],
   'whose server was created again after a crash': [
     {
       traits: pods,

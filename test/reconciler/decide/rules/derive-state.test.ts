@@ -83,7 +83,7 @@ describe('the workload that represents a slot', () => {
   };
 
   test.each<readonly [string, Scene, StateFacts['workload']]>([
-    ['drains until its stop, which may fail, has ended', { workloads: [old, { ...next, phase: 'created' }] }, 'draining'],
+    ['drains until its stop, which may fail, has ended', { workloads: [old, { ...next, started: true, phase: 'created' }] }, 'draining'],
     ['also where nothing follows it', { workloads: [old] }, 'draining'],
     ['is the next one once that runs', { workloads: [old, next] }, 'running'],
     [
@@ -91,7 +91,7 @@ describe('the workload that represents a slot', () => {
       {
         workloads: [
           { ...old, phase: 'exited' },
-          { ...next, phase: 'created' },
+          { ...next, started: true, phase: 'created' },
         ],
       },
       'created',
