@@ -78,18 +78,6 @@ const CASES: Readonly<Record<string, readonly [Scene, readonly string[], string,
   ],
   'probes what runs and was never probed': [{ workloads: [{ ...one, probe: 'none' }] }, ['probe:w1'], 'warming', 'park'],
   'waits a little between two probes': [{ workloads: [{ ...one, probe: 'loading', seen: 100 }] }, [], 'warming', 'park'],
-  'calls a created workload starting': [
-    { workloads: [{ ...one, started: true, phase: 'created', probe: 'none' }] },
-    [],
-    'starting',
-    'park',
-  ],
-  'removes one that an earlier controller created and did not start': [
-    { workloads: [{ ...one, phase: 'created', probe: 'none' }] },
-    ['stop:w1'],
-    'unloading',
-    'park',
-  ],
   'gives up on a start that takes too long': [
     { workloads: [{ ...one, probe: 'loading', seen: 300_000 }] },
     ['stop:w1'],
