@@ -89,8 +89,7 @@ function createSlotReader({ manage, board, now }: ManageDeps) {
   return async (maxAgeMs: number): Promise<ReadonlyMap<SlotName, SlotAnswer>> => {
     const present = board.current();
     // After an edit there is a pass, which makes another board.
-    const isFresh = listed !== undefined && listed.of === present && now() - listed.at < maxAgeMs;
-    listed = isFresh && listed !== undefined ? listed : { at: now(), of: present, slots: manage.editor.list() };
+    if (listed?.of !== present || now() - listed.at >= maxAgeMs) listed = { at: now(), of: present, slots: manage.editor.list() };
     const stored = new Map((await listed.slots).map((slot) => [slot.name, slot]));
     const names = new Set<SlotName>([...stored.keys(), ...present.slots.keys(), ...present.refused.keys()]);
     const views = new Map<SlotName, SlotAnswer>();
@@ -115,7 +114,7 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
   return [
     defineRoute('GET', '/api/slots', 'read', {
       tag: 'slots',
-      summary: 'All slots with their documents and status, in pages or as changes if you like',
+      summary: 'All slots with their documents and status, or a page of them, or what has changed',
       input: z.object({ query: ListQuery, headers: IfChanged }),
       answers: {
         200: json('The slots', SlotPage, { ETag: 'The version of the list, in quotes' }),

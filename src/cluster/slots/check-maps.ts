@@ -4,7 +4,7 @@ import { LABELS, valueAt } from '../../schema/pod/kube-fields.ts';
 import { hasChecks, type RolloutSpec } from '../../schema/slot/scaling.ts';
 import { CONFIG_MAPS } from '../client/decide/resource-path.ts';
 import type { KubeObject, Reflector } from '../client/ports.ts';
-import { createReflector, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
+import { createReflector, wasListed, type RefreshableReflector, type ReflectorOptions } from '../client/reflector.ts';
 
 type Parser = { readonly readChecks: typeof readChecks };
 
@@ -14,7 +14,7 @@ export const createCheckReflector = (options: Omit<ReflectorOptions, 'type' | 'l
 
 export type CheckMaps = ReturnType<typeof createCheckMaps>;
 
-export function createCheckMaps(copy: Pick<Reflector, 'items' | 'changes'>) {
+export function createCheckMaps(copy: Pick<Reflector, 'items' | 'health' | 'changes'>) {
   /** What judges patterns and JSON Schemas is large, and few slots have cases. */
   let parser: Parser | undefined;
   const known = new WeakMap<RolloutSpec, { readonly object: KubeObject | undefined; readonly read: ReadChecks }>();
@@ -26,9 +26,13 @@ export function createCheckMaps(copy: Pick<Reflector, 'items' | 'changes'>) {
         if (parser === undefined && ['check', 'cases'].some((key) => valueAt(spec, 'rollout', key) !== undefined))
           parser = await import('../../evaluation/decide/parse-cases.ts');
     },
-    /** Returns the same object until something changes; undefined for a slot without cases. */
+    /**
+     * Returns the same object until something changes; undefined for a slot without cases, and while it is not known
+     * which ConfigMaps there are.
+     */
     of(rollout: RolloutSpec | undefined): ReadChecks | undefined {
       if (rollout === undefined || !hasChecks(rollout) || parser === undefined) return undefined;
+      if (rollout.check !== undefined && !wasListed(copy)) return undefined;
       const [name = '', ...key] = rollout.check?.split('/') ?? [];
       const object = copy.items().get(name);
       const last = known.get(rollout);

@@ -34,7 +34,7 @@ function createReplica(kube: MemoryKube, maps: ReadonlyMap<string, KubeObject>) 
     now: kube.clock.now,
     leads: () => term !== undefined,
     term: () => term ?? {},
-    checks: createCheckMaps({ items: () => (term === undefined ? new Map() : maps), changes: () => undefined }),
+    checks: createCheckMaps({ items: () => (term === undefined ? new Map() : maps), health: kube.slots.health, changes: () => undefined }),
   });
   return {
     source,
@@ -182,6 +182,19 @@ describe('a SlotSpec whose new models are judged', () => {
     const { uid } = kube.slots.items().get('primary')?.metadata ?? {};
     expect(leader.source.lastGoodOf(PRIMARY, uid)).toMatchObject({ generation: 2 });
   });
+});
+
+test('a ConfigMap that could not be read is not one that is missing', async () => {
+  let health: ReturnType<MemoryKube['slots']['health']> = { kind: 'unreachable', listed: false, sinceMs: 0, message: 'refused' };
+  const checks = createCheckMaps({ items: () => new Map(), health: () => health, changes: () => undefined });
+  const { rollout } = textOf('a.gguf');
+  await checks.prepare([textOf('a.gguf')]);
+  expect(checks.of({ paused: false, ...rollout })).toBeUndefined();
+  health = { kind: 'current' };
+  expect(checks.of({ paused: false, ...rollout })).toMatchObject({ problem: { path: ['rollout', 'check'] } });
+  // Cases in the text need no ConfigMap.
+  health = { kind: 'starting' };
+  expect(checks.of({ paused: false, cases: [CASE] })).toMatchObject({ checks: { cases: [CASE] } });
 });
 
 type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown ? Omit<Union, Key> : never;

@@ -8,7 +8,7 @@ import { defined, valueAt } from '../../../schema/pod/kube-fields.ts';
 import { isTable } from '../../../schema/words/key-case.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue, reuse } from '../../../schema/words/same-value.ts';
-import { chooseText } from '../../../schema/slot/paused-text.ts';
+import { chooseText, type AcceptedText } from '../../../schema/slot/paused-text.ts';
 import { canRollBack, type RolloutSpec } from '../../../schema/slot/scaling.ts';
 import { parseSlot, type ParsedSlot, type SlotSpec, type SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
@@ -127,11 +127,7 @@ function chooseInForce(
   if (isJudged && own.generation === generation) return own;
   const before = own ?? { lastGood: recallLastGood(name, object), rollout: recorded.state };
   const judged = judgeText({ inForce: before.lastGood ?? newest, rollout: before.rollout }, newest, checks);
-  return {
-    problems: NO_PROBLEMS,
-    lastGood: { ...judged.inForce, generation: judged.inForce.generation ?? generation },
-    rollout: judged.rollout,
-  };
+  return { problems: NO_PROBLEMS, lastGood: textOf(judged.inForce, generation), rollout: judged.rollout };
 }
 
 /** What stays in force. A text that this replica has seen, and of which its leader has not written, may be on trial. */
@@ -145,8 +141,15 @@ function keepEarlier({ name, object, known, own, recorded, checksOf }: Sources):
   const written = recallLastGood(name, object);
   if (written?.generation === lastGood.generation) return { lastGood, rollout: { ...state, checks } };
   const { inForce, rollout } = judgeText({ inForce: written, rollout: state }, lastGood, checks);
-  return { lastGood: { ...inForce, generation: inForce.generation ?? lastGood.generation }, rollout };
+  return { lastGood: textOf(inForce, lastGood.generation), rollout };
 }
+
+/** `generation`: that of a text which carries none. */
+const textOf = (text: AcceptedText, generation: number): LastGood => ({
+  generation: text.generation ?? generation,
+  document: text.document,
+  spec: text.spec,
+});
 
 /** Returns `parsed` itself if the settlement is void. */
 export function settleResource(parsed: ParsedResource, settlement: Settlement): ParsedResource {
@@ -154,7 +157,7 @@ export function settleResource(parsed: ParsedResource, settlement: Settlement): 
   if (lastGood === undefined || slot === undefined || settlement.generation !== generation) return parsed;
   const settled = settleRollout({ inForce: lastGood, rollout }, settlement);
   if (settled.rollout === rollout) return parsed;
-  const inForce = { ...settled.inForce, generation: settled.inForce.generation ?? generation };
+  const inForce = textOf(settled.inForce, generation);
   return {
     ...parsed,
     lastGood: inForce,
