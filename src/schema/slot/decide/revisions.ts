@@ -40,7 +40,8 @@ function joinRepeated(sorted: readonly Revision[]): readonly Revision[] {
   for (const revision of sorted) {
     const before = joined.at(-1);
     if (before === undefined || !isSameValue(essenceOf(before), essenceOf(revision))) joined.push(revision);
-    else joined[joined.length - 1] = { ...before, outcome: betterOutcome(before.outcome, revision.outcome) };
+    // An undo must bring back the cases that were added meanwhile.
+    else joined[joined.length - 1] = { ...before, document: revision.document, outcome: betterOutcome(before.outcome, revision.outcome) };
   }
   return joined;
 }

@@ -106,6 +106,20 @@ test('findSurplus() finds the oldest ones', () => {
   expect(findSurplus([3], 2)).toEqual([]);
 });
 
+test('an undo brings back the cases that were added to a revision after it had served', () => {
+  const judged = { rollout: { check: 'a.jsonl' } };
+  const of = (number: number, model: string, more: object = {}) => ({
+    ...revision(number, model),
+    document: { model: { default: model }, ...more },
+  });
+  const settled = settleOutcomes([of(1, 'a'), of(2, 'a', judged), { ...of(3, 'b', judged), outcome: 'rolled_back' as const }]);
+  expect(planUndo(settled, { model: { default: 'b' }, ...judged })).toMatchObject({
+    kind: 'write',
+    revision: { number: 1 },
+    document: { model: { default: 'a' }, ...judged },
+  });
+});
+
 describe('planUndo()', () => {
   const history = [revision(1, 'a'), revision(2, 'b', 'never_ready'), revision(3, 'c'), revision(5, 'd', 'pending')];
   const present = { model: { default: 'd' } };
