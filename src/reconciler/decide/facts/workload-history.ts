@@ -39,8 +39,8 @@ export interface ProbeFact {
   readonly message: string;
   /** Whether it ever passed. */
   readonly passed: boolean;
-  /** It slept and has not passed since: a failed probe does not show that it is awake. Default: no. */
-  readonly slept?: boolean;
+  /** It must pass again before it gets requests, as it slept, or was told to stop and did not. Default: it need not. */
+  readonly mustPass?: boolean;
   /** Endpoints that did not pass the last time; the workload passes as long as one of its endpoints does. */
   readonly failingEndpoints: readonly Endpoint[];
   /** Endpoints that have passed once; a server at any other one has not shown yet that it is ready. */
@@ -127,12 +127,15 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
     notedExit: isOldExit(before, seen) ? seen.exitId : base.notedExit,
     alone,
     running,
-    // The processes that run now are not those that were probed.
-    probe: running && !base.running && before !== undefined ? undefined : base.probe,
+    probe: running && !base.running && before !== undefined ? probeOfReturned(base.probe, startedAt) : base.probe,
     startCountsFrom: counts ? (base.startCountsFrom ?? now) : undefined,
     expectedToGo: base.expectedToGo || !seen.alive,
   });
 }
+
+/** The processes of a pod that runs again are not those that were probed. A server with the same start is one that a stop did not end. */
+const probeOfReturned = (probe: ProbeFact | undefined, startedAt: number | undefined): ProbeFact | undefined =>
+  startedAt === undefined ? undefined : probe && { ...probe, mustPass: true };
 
 /** What was known of its processes no longer holds once other processes run. */
 function afterRestart(before: TrackedHistory, seen: SeenWorkload, now: number): TrackedHistory {
@@ -173,7 +176,7 @@ export function mergeProbe(before: ProbeFact | undefined, { health, endpoints, f
     consecutiveSilences: health.kind === 'silent' ? (before?.consecutiveSilences ?? 0) + 1 : 0,
     message: passing ? '' : health.message,
     passed: sound || before?.passed === true,
-    slept: health.kind === 'asleep' || (!passing && before?.slept === true),
+    mustPass: health.kind === 'asleep' || (!passing && before?.mustPass === true),
     failingEndpoints,
     passedEndpoints: endpoints.filter((each) => isAmong(each, passedBefore) || !isAmong(each, failingEndpoints)),
   };

@@ -228,16 +228,19 @@ function leave(workload: WorkloadView, view: SlotView, because: Finding): Draini
 const drain = (workload: WorkloadView, because: Finding): Draining => ({ workload, because, failure: undefined });
 
 /**
- * Whether a fault counts against this generation of the slot: the workload must be the wanted one, and must not have
- * been asked to leave. A workload counts once, unless its runtime restarts it.
+ * Whether a fault counts against this generation of the slot: the workload must be of the wanted revision, and must
+ * not have been asked to leave. A workload counts once, unless its runtime restarts it.
  */
 export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unwanted: Finding | undefined): boolean {
+  const { known, fact } = workload;
+  const exited = fact.phase === 'exited';
   // A stop may fail after its signal. What its runtime restarts gets no signal from a stop that failed.
-  const { drainingSince, stops } = workload.known;
-  const signalled = stops !== undefined && workload.fact.phase === 'exited';
-  const asked = (drainingSince !== undefined || signalled) && fault.kind === 'crash';
-  const counted = view.failures.some((failure) => failure.workload === workload.fact.id && failure.restartedInPlace !== true);
-  return unwanted === undefined && !asked && !counted && isSurelyCurrent(workload, view);
+  const signalled = known.stops !== undefined && exited;
+  const asked = (known.drainingSince !== undefined || signalled) && fault.kind === 'crash';
+  const counted = view.failures.some((failure) => failure.workload === fact.id && failure.restartedInPlace !== true);
+  // A server of an earlier controller may have been told to end. One of this controller crashed, also if nobody wants it any more.
+  const due = unwanted === undefined || (known.origin !== undefined && exited);
+  return due && !asked && !counted && isSurelyCurrent(workload, view);
 }
 
 /** Without a template, only a workload that was started for this spec has surely not ended before the last edit. */

@@ -40,7 +40,7 @@ export function findFault(workload: WorkloadView, view: SlotView): Fault | undef
 /** It has passed a probe, is awake, and is not unhealthy since. It can take requests while it has an endpoint. */
 export function isPassing(workload: WorkloadView, view: SlotView): boolean {
   const { fact, known, sleepUnderWay } = workload;
-  if (fact.phase !== 'running' || known.probe?.passed !== true || known.probe.status === 'asleep' || known.probe.slept === true)
+  if (fact.phase !== 'running' || known.probe?.passed !== true || known.probe.status === 'asleep' || known.probe.mustPass === true)
     return false;
   return sleepUnderWay === undefined && findFault(workload, view) === undefined;
 }

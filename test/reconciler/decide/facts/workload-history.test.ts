@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { mergeProbe, type ProbeFact, type ProbeResult } from '../../../../src/reconciler/decide/facts/workload-history.ts';
+import {
+  mergeProbe,
+  mergeSeen,
+  type ProbeFact,
+  type ProbeResult,
+  type SeenWorkload,
+} from '../../../../src/reconciler/decide/facts/workload-history.ts';
+import { SlotName, WorkloadId } from '../../../../src/schema/words/names.ts';
 import type { Endpoint, Health } from '../../../../src/providers/provider.ts';
 
 const [A, B]: readonly Endpoint[] = [
@@ -50,4 +57,34 @@ describe('what is known of a server after its probes', () => {
     expect(after(asked('passing', both), asked('passing', { endpoints: [B] }))).toMatchObject({ passedEndpoints: [B] });
     expect(after(asked('failing', { ...both, failingEndpoints: [A, B] }))).toMatchObject({ passedEndpoints: [] });
   });
+});
+
+describe('what is known of a server that a stop did not end', () => {
+  const seen = (more: Partial<SeenWorkload> = {}): SeenWorkload => ({
+    id: WorkloadId.parse('w1'),
+    slot: SlotName.parse('primary'),
+    revision: 'abc',
+    startedAt: 1000,
+    exitId: undefined,
+    alone: true,
+    alive: true,
+    running: true,
+    counts: true,
+    ...more,
+  });
+  const stopping = { running: false, alive: false };
+  /** Passed at 2 s, was told to stop at 3 s, and runs at 4 s. */
+  const returned = (more: Partial<SeenWorkload> = {}) => {
+    const served = { ...mergeSeen(undefined, seen(more), undefined, 1000), probe: after(asked('passing')) };
+    return mergeSeen(mergeSeen(served, seen({ ...more, ...stopping }), undefined, 3000), seen(more), undefined, 4000);
+  };
+
+  test('it has answered once, and gets no request before it answers again', () => {
+    const { probe } = returned();
+    expect(probe).toMatchObject({ passed: true, mustPass: true });
+    expect(mergeProbe(probe, asked('silent'), 5000)).toMatchObject({ passed: true, mustPass: true });
+    expect(mergeProbe(probe, asked('passing'), 5000)).toMatchObject({ passed: true, mustPass: false });
+  });
+
+  test('pods that run again are other processes', () => expect(returned({ startedAt: undefined }).probe).toBeUndefined());
 });

@@ -54,6 +54,7 @@ function startOf(scene: Scene): readonly Action[] {
 }
 
 const UNWANTED = { reason: 'Disabled', message: 'Slot is off: "enabled" is false' } as const;
+const NOT_ASKED = { reason: 'NotAskedFor', message: 'Every request has left' } as const;
 const NO_MEMORY = { reason: 'InsufficientMemory', message: 'Others come first' } as const;
 
 const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
@@ -254,7 +255,17 @@ const CASES: Readonly<Record<string, readonly [Scene, Options, string]>> = {
     { rules: { startable: false } },
     'drains w1 (Crashed counts)',
   ],
-  'and not if an earlier controller started it': [
+  'a crash counts although nobody asks for the slot any more': [
+    { workloads: [{ id: 'w1', started: true, phase: 'exited' }] },
+    { rules: { unwanted: NOT_ASKED } },
+    'drains w1 (Crashed counts)',
+  ],
+  'and not if an earlier controller, which may have told it to end, started it': [
+    { workloads: [{ id: 'w1', phase: 'exited' }] },
+    { rules: { unwanted: NOT_ASKED } },
+    'drains w1 (Crashed)',
+  ],
+  'and not while the model is missing, if an earlier controller started it': [
     { model: 'missing', workloads: [{ id: 'w1', phase: 'exited' }] },
     { rules: { startable: false } },
     'drains w1 (Crashed)',
