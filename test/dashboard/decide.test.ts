@@ -7,7 +7,7 @@ import { formatSize } from '../../src/schema/words/quantities.ts';
 import { retryDelayMs } from '../../dashboard/src/decide/pace.ts';
 import { lineOfKey } from '../../dashboard/src/decide/slot-document.ts';
 import { appendText, matchesOf, NO_LINES, readEvents, SSE_BEGIN, type ServerEvent } from '../../dashboard/src/decide/stream-text.ts';
-import { ratesBetween, readTotals, sparklinePoints } from '../../dashboard/src/decide/token-rates.ts';
+import { ratesBetween, sparklinePoints } from '../../dashboard/src/decide/token-rates.ts';
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/untrusted.ts';
@@ -160,18 +160,11 @@ test('only web and mail addresses become links', () => {
     expect(safeLink(bad)).toBeUndefined();
 });
 
-test('rates are computed between two scrapes, also across a counter reset', () => {
-  const text = (sum: number, count: number, tokens: number) =>
-    [
-      '# HELP gen_ai_server_time_to_first_token_seconds x',
-      `gen_ai_server_time_to_first_token_seconds_sum{slot="primary",x="1"} ${sum}`,
-      `gen_ai_server_time_to_first_token_seconds_count{slot="primary",x="1"} ${count}`,
-      `gen_ai_client_token_usage_sum{gen_ai_token_type="output",slot="primary"} ${tokens}`,
-      `gen_ai_client_token_usage_sum{gen_ai_token_type="input",slot="primary"} 999`,
-    ].join('\n');
-  const [before, after] = [readTotals(text(1, 2, 10)).get('primary'), readTotals(text(2, 4, 40)).get('primary')];
-  if (before === undefined || after === undefined) throw new Error('The slot was not read');
+test('rates are computed between two lines of a slot, also where its counts began anew', () => {
+  const before = { output_tokens: 10, first_tokens: 2, first_token_seconds: 1 };
+  const after = { output_tokens: 40, first_tokens: 4, first_token_seconds: 2 };
   expect(ratesBetween(before, after, 6)).toEqual({ firstTokenSeconds: 0.5, tokensPerSecond: 5 });
+  expect(ratesBetween(undefined, after, 6)).toEqual({ firstTokenSeconds: 0.5, tokensPerSecond: 40 / 6 });
   expect(ratesBetween(after, before, 6)).toEqual({ firstTokenSeconds: 0.5, tokensPerSecond: 10 / 6 });
   expect(ratesBetween(after, after, 6)).toEqual({ firstTokenSeconds: undefined, tokensPerSecond: 0 });
 });

@@ -1,7 +1,7 @@
 /** The state of all slots. Each slot has its own signals, so that an event redraws only its card. */
 import { batch, signal, type Signal } from '@preact/signals';
 import { drawPauseMs, type Freshness } from '../decide/pace.ts';
-import { ratesBetween, readTotals, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
+import { ratesBetween, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
 import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import type { Client } from './client.ts';
@@ -33,7 +33,7 @@ export interface Store {
 /** Batches the events of a starting slot, which has several within a second, into one request. */
 const BATCH_MS = 200;
 const STATUS_MS = 2000;
-const METRICS_MS = 6000;
+const RATES_MS = 6000;
 /** With more slots than this, the service looks through them at most every `LIST_MS`. Events deliver states at once. */
 const MANY_SLOTS = 100;
 const LIST_MS = 2000;
@@ -55,6 +55,7 @@ export function createStore(client: Client): Store {
   const read = new Map<string, Slot>();
   const touched = new Set<string>();
   let linesVersion = '';
+  const totals = new Map<string, SlotTotals>();
   let isDirty = false;
   let listedAt = Number.NEGATIVE_INFINITY;
   let arrived: TimelineEntry[] = [];
@@ -157,6 +158,7 @@ export function createStore(client: Client): Store {
     batch(() => {
       status.value = rest;
       for (const line of slots) {
+        if (line.totals !== null) totals.set(line.name, line.totals);
         const signals = bySlot.get(line.name);
         if (signals === undefined) continue;
         const { in_flight, parked, progress } = signals.line.peek();
@@ -165,6 +167,7 @@ export function createStore(client: Client): Store {
       }
     });
     const differs = ({ name, state }: SlotLine): boolean => bySlot.get(name)?.slot.peek().status.state !== state;
+    for (const name of removed ?? []) totals.delete(name);
     const isGone = removed?.some((name) => bySlot.has(name)) ?? slots.length !== bySlot.size;
     if (isGone || slots.some(differs) || [...bySlot.values()].some(({ slot }) => isMoving(slot.peek().status.state))) markDirty();
   }
@@ -191,7 +194,7 @@ export function createStore(client: Client): Store {
       connect();
       const readLines = async () => await client.fetchJson<Status>(`/api/status?since=${encodeURIComponent(linesVersion)}`);
       repeat(STATUS_MS, async () => onStatus(await readLines()));
-      repeat(METRICS_MS, createRateReader(client, bySlot));
+      repeat(RATES_MS, createRateReader(totals, bySlot));
     }),
   );
   return {
@@ -219,20 +222,18 @@ function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSi
   };
 }
 
-function createRateReader(client: Client, bySlot: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
-  let before: ReadonlyMap<string, SlotTotals> | undefined;
+function createRateReader(totals: ReadonlyMap<string, SlotTotals>, bySlot: ReadonlyMap<string, SlotSignals>): () => Promise<void> {
+  let last: ReadonlyMap<string, SlotTotals> | undefined;
   let readAt = 0;
   return async () => {
-    const text = await (await client.fetch('/api/metrics')).text();
-    const [totals, now] = [readTotals(text), performance.now()];
+    const [before, now] = [last, performance.now()];
     const seconds = (now - readAt) / 1000;
-    const last = before;
-    [before, readAt] = [totals, now];
-    if (last === undefined) return;
+    [last, readAt] = [new Map(totals), now];
+    if (before === undefined) return;
     batch(() => {
       for (const [name, { rates, history }] of bySlot) {
         const after = totals.get(name);
-        const next = after === undefined ? undefined : ratesBetween(last.get(name), after, seconds);
+        const next = after === undefined ? undefined : ratesBetween(before.get(name), after, seconds);
         const shown = next?.firstTokenSeconds ?? rates.peek()?.firstTokenSeconds;
         if (next !== undefined) rates.value = { ...next, firstTokenSeconds: shown };
         const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MAX_HISTORY);

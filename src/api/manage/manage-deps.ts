@@ -16,7 +16,7 @@ export interface ManageDeps {
   readonly manage: Manage;
   readonly images: ImageSource;
   readonly board: Pick<Board, 'current'>;
-  readonly metrics: Pick<Metrics, 'text' | 'formatFor'>;
+  readonly metrics: Pick<Metrics, 'text' | 'formatFor' | 'totalsOf'>;
   readonly requests: Pick<RequestRecord, 'list'>;
   /** Undefined where usage is not recorded. */
   readonly usage: Pick<UsageRecorder, 'query' | 'sources'> | undefined;

@@ -118,7 +118,7 @@ function stateRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       input: z.object({ query: StatusQuery }),
       answers: { 200: json('Version, runtime and one line per slot', Status) },
       handler({ query: { since } }) {
-        const lines = viewStatus(board.current(), traffic, lineOf);
+        const lines = viewStatus(board.current(), (slot) => ({ ...traffic(slot), totals: metrics.totalsOf(slot) }), lineOf);
         const { items, version, removed } = changes(new Map(lines.map((line) => [line.name, line])), since);
         const body = {
           version: manage.version,

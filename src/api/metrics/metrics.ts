@@ -56,6 +56,7 @@ export function createMetrics(deps: MetricsDeps) {
       requests.requestFinished(request);
       callers?.requestFinished(request);
     },
+    totalsOf: requests.totalsOf,
     reconcile,
     /** Undefined unless usage of callers is counted here. */
     callers,

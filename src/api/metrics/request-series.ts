@@ -9,6 +9,15 @@ import type { PendingRows, SlotFacts } from '../../usage/pending-rows.ts';
 import type { Counted, MetricFactory } from './metric-factory.ts';
 import type { MetricName } from './metric-table.ts';
 
+/** What the requests of a slot have generated since this process started, for readers that want no histograms. */
+export interface SlotTotals {
+  outputTokens: number;
+  /** Requests whose first token was timed. */
+  firstTokens: number;
+  /** Their times from arrival to the first token, added up. */
+  firstTokenSeconds: number;
+}
+
 /** The highest status of HTTP. A model server that sends others must not make more series. */
 const LAST_STATUS = 599;
 
@@ -30,6 +39,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
   function seriesOfSlot(slot: string) {
     return {
       routes: new Map<string, OfRoute>(),
+      totals: { outputTokens: 0, firstTokens: 0, firstTokenSeconds: 0 },
       parked: parkedSeconds.series({ slot }),
       input: tokens.series({ slot, gen_ai_token_type: 'input' }),
       output: tokens.series({ slot, gen_ai_token_type: 'output' }),
@@ -51,6 +61,7 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
     const { input, output } = request.tokens;
     ofSlot.input.observe(input, exemplar);
     ofSlot.output.observe(output, exemplar);
+    ofSlot.totals.outputTokens += output;
     if (output > 0) ofSlot.tokensPerSecond.observe(output / (request.seconds - (request.parkedSeconds ?? 0)), exemplar);
     if (output > 1 && request.ttftSeconds !== undefined)
       ofRoute.perToken.observe((request.seconds - request.ttftSeconds) / (output - 1), exemplar);
@@ -74,12 +85,21 @@ export function createRequestSeries({ counter, histogram }: MetricFactory) {
       const exemplar = exemplarOf(request);
       ofRoute.seconds.observe(request.seconds, exemplar);
       if (request.parkedSeconds !== undefined) ofSlot.parked.observe(request.parkedSeconds, exemplar);
-      if (request.ttftSeconds !== undefined) ofRoute.firstToken.observe(request.ttftSeconds, exemplar);
+      if (request.ttftSeconds !== undefined) {
+        ofRoute.firstToken.observe(request.ttftSeconds, exemplar);
+        ofSlot.totals.firstTokens += 1;
+        ofSlot.totals.firstTokenSeconds += request.ttftSeconds;
+      }
       observeTokens(ofSlot, ofRoute, request, exemplar);
       for (const move of request.moves ?? []) {
         moved.set(`${move.from} ${move.to} ${move.reason}`, move);
         fallback.increment(labelsOf(move));
       }
+    },
+    /** Undefined for a slot that nobody has asked yet. */
+    totalsOf(slot: SlotName): Readonly<SlotTotals> | undefined {
+      const ofSlot = bound.get(slot);
+      return ofSlot && { ...ofSlot.totals };
     },
     /** Removes the series of slots that have left the board, also those of requests that ended after that. */
     keepOnly(slots: ReadonlyMap<SlotName, unknown>) {

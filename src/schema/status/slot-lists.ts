@@ -35,6 +35,10 @@ export const SlotLine = z.object({
   in_flight: Count,
   parked: Count,
   progress: z.object({ done: Count, total: Count }).nullable().describe('Steps of the image that is drawn now, if the server reports them'),
+  totals: z
+    .object({ output_tokens: Count, first_tokens: Count, first_token_seconds: z.number().min(0) })
+    .nullable()
+    .describe('Since this process started: output tokens, how many first tokens were timed, and the sum of their seconds; null: no requests'),
 });
 
 export const Status = z.object({

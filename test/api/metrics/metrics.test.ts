@@ -140,6 +140,8 @@ describe('createMetrics()', () => {
     expect(text).toContain(`svc_output_tokens_per_second_sum{slot="primary"} ${101 / 6 + 10}`);
     expect(text).toContain(`gen_ai_server_time_to_first_token_seconds_bucket{le="300",${route}} 3`);
     expect(text).toContain(`svc_request_seconds_bucket{le="1800",${route}} 4`);
+    expect(metrics.totalsOf(img)).toEqual({ outputTokens: 131, firstTokens: 3, firstTokenSeconds: 6 });
+    expect(metrics.totalsOf(SlotName.parse('embed'))).toBeUndefined();
   });
 
   test('shows drift from the beginning, so that its first occurrence is an increase', async () => {

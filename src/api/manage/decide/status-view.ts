@@ -5,12 +5,13 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { formatProblem } from '../../../schema/slot/spec-problem.ts';
 import type { Condition, SlotStatus } from '../../../schema/status/slot-status.ts';
 import type { SlotTraffic } from '../../../gateway/traffic/traffic.ts';
+import type { SlotTotals } from '../../metrics/request-series.ts';
 import type { Immutable } from '../../server/answer.ts';
 import { answerOf } from './slot-view.ts';
 import { SlotLine } from '../../../schema/status/slot-lists.ts';
 
 /** `lineOf`: a function that may remember lines of unchanged slots. Pure, as long as `traffic` is. */
-export function viewStatus(board: BoardView, traffic: (slot: SlotName) => SlotTraffic, lineOf: LineOf = slotLine): readonly Line[] {
+export function viewStatus(board: BoardView, traffic: (slot: SlotName) => LineTraffic, lineOf: LineOf = slotLine): readonly Line[] {
   const slots = [...board.slots.values()].map((entry) => lineOf(entry.status, traffic(entry.name)));
   const refused = [...board.refused]
     .filter(([name]) => !board.slots.has(name))
@@ -29,11 +30,14 @@ type LineFacts = Pick<SlotStatus, 'name' | 'state'> &
     readonly conditions: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[];
   };
 
-export type LineOf = (slot: LineFacts, traffic: SlotTraffic) => Line;
+/** `totals`: what its requests have generated. Default: there was no request. */
+export type LineTraffic = SlotTraffic & { readonly totals?: Readonly<SlotTotals> | undefined };
 
-export function slotLine({ conditions, ...slot }: LineFacts, { inFlight, parked, progress }: SlotTraffic): Line {
+export type LineOf = (slot: LineFacts, traffic: LineTraffic) => Line;
+
+export function slotLine({ conditions, ...slot }: LineFacts, { inFlight, parked, progress, totals }: LineTraffic): Line {
   const { status, reason = '', message = '' } = conditions.find(({ type }) => type === 'Ready') ?? {};
-  return answerOf(SlotLine, { ...slot, ready: status === 'True', reason, message, inFlight, parked, progress });
+  return answerOf(SlotLine, { ...slot, ready: status === 'True', reason, message, inFlight, parked, progress, totals });
 }
 
 /** The port of the companion chat page, if no proxy serves both under one host. */

@@ -86,7 +86,7 @@ describe('the JSON of the management API', () => {
       `"{"name":"primary","spec":{"model":{"default":"a.gguf"}},"status":{"state":"offline","conditions":[{"type":"Ready","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0},{"type":"UpToDate","status":"Unknown","reason":"NotYetSeen","message":"The slot has not been reconciled yet","last_transition_at":"1970-01-01T00:00:00.001Z","observed_generation":0}],"observed_generation":-1,"provider":null,"backend":null,"model":"a.gguf","wanted_model":null,"capabilities":[],"endpoint":null,"memory_bytes":null,"restarts":0,"replicas":null,"since":"1970-01-01T00:00:00.001Z","progress":null,"rollout":null,"problems":[]},"generation":1,"resource_version":"7"}"`,
     );
     expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 0, parked: 0 })))).toMatchInlineSnapshot(
-      `"[{"name":"primary","state":"offline","model":null,"provider":null,"backend":null,"ready":false,"reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","in_flight":0,"parked":0,"progress":null}]"`,
+      `"[{"name":"primary","state":"offline","model":null,"provider":null,"backend":null,"ready":false,"reason":"SpecInvalid","message":"primary.toml:3: lifecycle.idle_timeout: Write a duration","in_flight":0,"parked":0,"progress":null,"totals":null}]"`,
     );
   });
 
@@ -116,8 +116,12 @@ describe('the JSON of the management API', () => {
 
   test('has all fields of a status line, a timeline entry and a download', () => {
     const board = withStatus({ progress: { what: 'a.gguf', doneBytes: 1, totalBytes: 2 } });
-    expect(JSON.stringify(viewStatus(board, () => ({ inFlight: 2, parked: 7 })))).toMatchInlineSnapshot(
-      `"[{"name":"primary","state":"ready","model":"a.gguf","provider":"gguf","backend":"cpu","ready":true,"reason":"ProbePassed","message":"It answers","in_flight":2,"parked":7,"progress":null}]"`,
+    expect(
+      JSON.stringify(
+        viewStatus(board, () => ({ inFlight: 2, parked: 7, totals: { outputTokens: 40, firstTokens: 2, firstTokenSeconds: 0.5 } })),
+      ),
+    ).toMatchInlineSnapshot(
+      `"[{"name":"primary","state":"ready","model":"a.gguf","provider":"gguf","backend":"cpu","ready":true,"reason":"ProbePassed","message":"It answers","in_flight":2,"parked":7,"progress":null,"totals":{"output_tokens":40,"first_tokens":2,"first_token_seconds":0.5}}]"`,
     );
     const entry = { seq: 1, at: 1_700_000_000_000, slot: NAME, kind: 'action', message: 'Started' } as const;
     expect(JSON.stringify(viewTimelineEntry(entry))).toMatchInlineSnapshot(
