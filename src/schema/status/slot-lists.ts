@@ -38,7 +38,9 @@ export const SlotLine = z.object({
   totals: z
     .object({ output_tokens: Count, first_tokens: Count, first_token_seconds: z.number().min(0) })
     .nullable()
-    .describe('Since this process started: output tokens, how many first tokens were timed, and the sum of their seconds; null: no requests'),
+    .describe(
+      'Since this process started: output tokens, how many first tokens were timed, and the sum of their seconds; null: no requests',
+    ),
 });
 
 export const Status = z.object({

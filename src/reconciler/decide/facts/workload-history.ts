@@ -133,7 +133,7 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
   });
 }
 
-/** The processes of a pod that runs again are not those that were probed. A server with the same start is one that a stop did not end. */
+/** Pods that run again have other processes. A server that runs again with the same start outlived its stop. */
 const probeOfReturned = (probe: ProbeFact | undefined, startedAt: number | undefined): ProbeFact | undefined =>
   startedAt === undefined ? undefined : probe && { ...probe, mustPass: true };
 

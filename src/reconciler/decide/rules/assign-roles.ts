@@ -238,7 +238,7 @@ export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unw
   const signalled = known.stops !== undefined && exited;
   const asked = (known.drainingSince !== undefined || signalled) && fault.kind === 'crash';
   const counted = view.failures.some((failure) => failure.workload === fact.id && failure.restartedInPlace !== true);
-  // A server of an earlier controller may have been told to end. One of this controller crashed, also if nobody wants it any more.
+  // An earlier controller may have told its server to end. One of this controller crashed, also if nobody wants it now.
   const due = unwanted === undefined || (known.origin !== undefined && exited);
   return due && !asked && !counted && isSurelyCurrent(workload, view);
 }
