@@ -5,7 +5,7 @@ import type { AdmissionRow } from './decide/memory-shares.ts';
 export const ACTIVITY_NAMES: Readonly<Record<ActivityPart, string>> = {
   timeline: 'Timeline',
   drift: 'Drift',
-  requests: 'Slow or failed requests',
+  requests: 'Requests',
   usage: 'Usage',
   changes: 'Changes',
   logs: 'Logs',
@@ -30,6 +30,21 @@ export const USAGE_RANGES = [
   ['720', 'Last 30 days'],
 ] as const;
 
+export const REQUEST_FILTERS = [
+  ['all', 'All'],
+  ['troubled', 'Slow or failed'],
+  ['failed', 'Failed'],
+] as const;
+
+/** What the bars of the chart measure. */
+export const USAGE_MEASURES = [
+  ['requests', 'Requests'],
+  ['errors', 'Errors'],
+  ['output_tokens', 'Output tokens'],
+  ['input_tokens', 'Input tokens'],
+  ['busy_seconds', 'Busy'],
+] as const;
+
 export const USAGE_GROUPS = [
   ['token', 'Caller'],
   ['model', 'Model'],
@@ -41,8 +56,20 @@ export const A = {
   empty: 'No events yet',
   noMatch: 'No events match your search',
   noDrift: 'No drift detected. Changes made to workloads from outside appear here, with their repairs.',
-  noRequests: 'No slow or failed requests since this gateway started',
-  requestsWhy: 'The last 200 since this gateway started. Slow: more than 10 s to the first byte of a stream, or 60 s without streaming.',
+  noRequests: 'No requests since this gateway started',
+  noRequestMatch: 'No requests match',
+  requestsWhy:
+    'Since this gateway started, without what they contained. Slow: more than 10 s to the first byte of a stream, or 60 s without streaming.',
+  show: 'Show',
+  searchRequests: 'Search requests',
+  downloadCsv: 'Download CSV',
+  requestsShown: (shown: number, total: number) => `Showing the newest ${shown} of ${total}. The CSV file has all of them.`,
+  nothingInFlight: 'Nothing in flight',
+  inFlight: (slot: string, inFlight: number, parked: number) =>
+    `${slot}: ${inFlight} in flight${parked === 0 ? '' : `, ${parked} waiting for the slot`}`,
+  rate: 'Tokens/s',
+  measure: 'Chart',
+  chartOf: (measure: string, most: string) => `${measure}, highest ${most}`,
   range: 'Range',
   groupBy: 'Group by',
   requests: 'Requests',

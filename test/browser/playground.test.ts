@@ -118,7 +118,7 @@ describeWithBrowser('the playground of the dashboard', () => {
     expect(await page.locator('.snippets pre').textContent()).toContain('client.embeddings.create(');
     await service.chat({ model: 'nobody' });
     await page.getByRole('link', { name: 'Activity' }).click();
-    await page.getByRole('link', { name: 'Slow or failed requests' }).click();
+    await page.getByRole('link', { name: 'Requests', exact: true }).click();
     await page.locator('tbody tr', { hasText: '404' }).waitFor();
   }, 60_000);
 

@@ -1,8 +1,8 @@
-/** The Activity page: live events, drift, slow or failed requests, usage, who changed what, and logs. */
+/** The Activity page: live events, drift, requests, usage, who changed what, and logs. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { formatSeconds, formatTime } from '../decide/format.ts';
+import { formatTime } from '../decide/format.ts';
 import { hashOf, type ActivityPart } from '../decide/route.ts';
 import { matchesEntry } from '../decide/slot-facts.ts';
 import { DataTable } from '../parts/data-table.tsx';
@@ -14,12 +14,12 @@ import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { AgentPlanList } from './agent-plans.tsx';
 import { A, ACTIVITY_NAMES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
+import { Requests } from './requests.tsx';
 import { Usage } from './usage.tsx';
-import type { Changes, RequestEntries, TimelineEntry } from '../types.ts';
+import type { Changes, TimelineEntry } from '../types.ts';
 
 const MAX_SHOWN = 200;
-const REQUESTS_SECONDS = 5;
-const LEFT_STATUS = 499;
+const CHANGES_SECONDS = 5;
 
 const SHOWN: Readonly<Record<ActivityPart, () => JSX.Element>> = {
   timeline: () => <Entries isShown={() => true} empty={A.empty} />,
@@ -60,54 +60,9 @@ function Entries({ isShown, empty }: EntriesProps): JSX.Element {
   );
 }
 
-function Requests(): JSX.Element {
-  const { client, now } = useApp();
-  const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
-  const loaded = useLoaded((signal) => client.fetchJson<RequestEntries>('/api/requests?failed=1&slow=1&limit=200', { signal }), [round]);
-  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
-  const { requests } = loaded.value;
-  if (requests.length === 0) return <p class="panel empty">{A.noRequests}</p>;
-  return (
-    <section class="panel">
-      <p class="why">{A.requestsWhy}</p>
-      <DataTable
-        label={ACTIVITY_NAMES.requests}
-        titles={[A.time, A.caller, A.slot, A.request, A.status, A.duration, A.firstByte, T.pending, A.cause]}
-      >
-        {requests.map((request) => (
-          <RequestRow key={request.number} request={request} />
-        ))}
-      </DataTable>
-    </section>
-  );
-}
-
-function RequestRow({ request }: { readonly request: RequestEntries['requests'][number] }): JSX.Element {
-  const { now } = useApp();
-  const { at, caller, slot, route, status, because, seconds, first_seconds: first, parked_seconds: parked, why } = request;
-  return (
-    <tr>
-      <td>{formatTime(at, now.peek())}</td>
-      <td>{caller ?? T.none}</td>
-      <td>{slot === null ? T.none : <a href={hashOf({ page: 'slots', slot, tab: 'logs' })}>{slot}</a>}</td>
-      <td>
-        <code>{route}</code>
-      </td>
-      <td>
-        <span class={because === 'failed' ? 'tag bad' : 'tag'}>{because === 'slow' ? A.slow : status}</span>
-        {status === LEFT_STATUS && ` ${A.clientClosed}`}
-      </td>
-      <td>{formatSeconds(seconds)}</td>
-      <td>{first === null ? T.none : formatSeconds(first)}</td>
-      <td>{parked === null ? T.none : formatSeconds(parked)}</td>
-      <td title={why?.message}>{why?.cause ?? T.none}</td>
-    </tr>
-  );
-}
-
 function ChangeList(): JSX.Element {
   const { client, now } = useApp();
-  const round = Math.floor(now.value / 1000 / REQUESTS_SECONDS);
+  const round = Math.floor(now.value / 1000 / CHANGES_SECONDS);
   const loaded = useLoaded((signal) => client.fetchJson<Changes>('/api/audit', { signal }), [round]);
   if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
   const { changes } = loaded.value;

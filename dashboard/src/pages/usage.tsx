@@ -3,13 +3,15 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatSeconds } from '../decide/format.ts';
+import { stepOf, type Measure } from '../decide/usage-bars.ts';
 import { formatCost, formatCount, formatEnergy, totalOf, type UsageTotals } from '../decide/usage-totals.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import { SelectField } from '../parts/fields.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
-import { A, ACTIVITY_NAMES, USAGE_GROUPS, USAGE_RANGES } from '../texts-activity.ts';
+import { A, ACTIVITY_NAMES, USAGE_GROUPS, USAGE_MEASURES, USAGE_RANGES } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { UsageReport, UsageRow } from '../types.ts';
+import { UsageChart } from './usage-chart.tsx';
 
 const REFRESH_SECONDS = 30;
 const HOUR_MS = 3_600_000;
@@ -19,11 +21,16 @@ export function Usage(): JSX.Element {
   const { client, now } = useApp();
   const [hours, setHours] = useState('24');
   const [by, setBy] = useState('token');
+  const [measure, setMeasure] = useState<Measure>('requests');
+  const step = stepOf(Number(hours));
   const round = Math.floor(now.value / 1000 / REFRESH_SECONDS);
-  const load = (signal: AbortSignal): Promise<UsageReport> => {
+  const load = async (signal: AbortSignal) => {
     // The service rounds down to the hour.
     const since = new Date(now.peek() - (Number(hours) - 1) * HOUR_MS).toISOString();
-    return client.fetchJson<UsageReport>(`/api/usage?${new URLSearchParams({ since, by }).toString()}`, { signal });
+    const read = async (group: string) =>
+      await client.fetchJson<UsageReport>(`/api/usage?${new URLSearchParams({ since, by: group }).toString()}`, { signal });
+    const [sums, overTime] = await Promise.all([read(by), read(step)]);
+    return { sums, overTime, step };
   };
   const loaded = useLoaded(load, [round, hours, by]);
   return (
@@ -31,8 +38,24 @@ export function Usage(): JSX.Element {
       <div class="choices">
         <SelectField label={A.range} value={hours} options={USAGE_RANGES} onValue={setHours} isInline />
         <SelectField label={A.groupBy} value={by} options={USAGE_GROUPS} onValue={setBy} isInline />
+        <SelectField
+          label={A.measure}
+          value={measure}
+          options={USAGE_MEASURES}
+          onValue={(value) => setMeasure(USAGE_MEASURES.find(([id]) => id === value)?.[0] ?? 'requests')}
+          isInline
+        />
       </div>
-      {loaded.kind === 'done' ? <Report report={loaded.value} by={by} /> : <LoadStatus loaded={loaded} />}
+      {loaded.kind === 'done' ? (
+        <>
+          {loaded.value.overTime.usage.length > 0 && (
+            <UsageChart report={loaded.value.overTime} step={loaded.value.step} measure={measure} />
+          )}
+          <Report report={loaded.value.sums} by={by} />
+        </>
+      ) : (
+        <LoadStatus loaded={loaded} />
+      )}
     </section>
   );
 }

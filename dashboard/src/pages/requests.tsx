@@ -1,0 +1,141 @@
+/** Requests that have ended, the newest first, as they end. A tab of the Activity page. */
+import type { JSX } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { formatSeconds, formatTime } from '../decide/format.ts';
+import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow, type Shown } from '../decide/request-rows.ts';
+import { hashOf } from '../decide/route.ts';
+import { formatCount } from '../decide/usage-totals.ts';
+import { allSlots } from '../io/store.ts';
+import { DataTable } from '../parts/data-table.tsx';
+import { SearchField, SelectField } from '../parts/fields.tsx';
+import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { A, ACTIVITY_NAMES, REQUEST_FILTERS } from '../texts-activity.ts';
+import { T } from '../texts.ts';
+import type { RequestEntries } from '../types.ts';
+
+const REFRESH_SECONDS = 2;
+const MOST_SHOWN = 200;
+const LEFT_STATUS = 499;
+
+export function Requests(): JSX.Element {
+  const { client, now } = useApp();
+  const [shown, setShown] = useState<Shown>('all');
+  const [search, setSearch] = useState('');
+  const known = useRef<{ readonly rows: readonly RequestRow[]; readonly last: number }>({ rows: [], last: 0 });
+  const round = Math.floor(now.value / 1000 / REFRESH_SECONDS);
+  const load = async (signal: AbortSignal): Promise<readonly RequestRow[]> => {
+    const { rows, last: before } = known.current;
+    const { requests, last } = await client.fetchJson<RequestEntries>(`/api/requests?limit=${MOST_SHOWN}&after=${before}`, { signal });
+    // The service has begun anew after its clock was set back, and sent everything.
+    known.current = { rows: last < before ? requests : withNewer(rows, requests), last };
+    return known.current.rows;
+  };
+  const loaded = useLoaded(load, [round]);
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
+  const rows = loaded.value.filter((row) => isRequestShown(row, { shown, search }));
+  return (
+    <section class="panel">
+      <InFlight />
+      <div class="choices">
+        <SelectField label={A.show} value={shown} options={REQUEST_FILTERS} onValue={(value) => setShown(asShown(value))} isInline />
+        <SearchField label={A.searchRequests} value={search} onValue={setSearch} />
+        <button type="button" class="quiet" disabled={rows.length === 0} onClick={() => download('requests.csv', requestsCsv(rows))}>
+          {A.downloadCsv}
+        </button>
+      </div>
+      {rows.length === 0 ? <p>{loaded.value.length === 0 ? A.noRequests : A.noRequestMatch}</p> : <RequestTable rows={rows} />}
+      <p class="why">{A.requestsWhy}</p>
+    </section>
+  );
+}
+
+const asShown = (value: string): Shown => (value === 'troubled' || value === 'failed' ? value : 'all');
+
+/** What is being answered now, and what waits for a slot. */
+function InFlight(): JSX.Element {
+  const { store } = useApp();
+  const busy = allSlots(store).flatMap(({ name }) => {
+    const { in_flight: inFlight, parked } = store.of(name)?.line.value ?? { in_flight: 0, parked: 0 };
+    return inFlight + parked === 0 ? [] : [{ name, inFlight, parked }];
+  });
+  return (
+    <p class="in-flight" role="status">
+      {busy.length === 0
+        ? A.nothingInFlight
+        : busy.map(({ name, inFlight, parked }) => (
+            <span key={name} class="tag">
+              {A.inFlight(name, inFlight, parked)}
+            </span>
+          ))}
+    </p>
+  );
+}
+
+function RequestTable({ rows }: { readonly rows: readonly RequestRow[] }): JSX.Element {
+  return (
+    <>
+      <DataTable
+        label={ACTIVITY_NAMES.requests}
+        titles={[
+          A.time,
+          A.slot,
+          A.request,
+          A.status,
+          A.duration,
+          T.pending,
+          A.firstByte,
+          A.rate,
+          A.inputTokens,
+          A.cachedTokens,
+          A.outputTokens,
+          A.caller,
+          A.cause,
+        ]}
+      >
+        {rows.slice(0, MOST_SHOWN).map((row) => (
+          <RequestLine key={row.number} row={row} />
+        ))}
+      </DataTable>
+      {rows.length > MOST_SHOWN && <p>{A.requestsShown(MOST_SHOWN, rows.length)}</p>}
+    </>
+  );
+}
+
+function RequestLine({ row }: { readonly row: RequestRow }): JSX.Element {
+  const { now } = useApp();
+  const { at, caller, slot, route, status, code, because, seconds, first_seconds: first, parked_seconds: parked, why } = row;
+  const time = (value: number | null): string => (value === null ? T.none : formatSeconds(value));
+  const count = (value: number | null): string => (value === null ? T.none : formatCount(value));
+  return (
+    <tr>
+      <td>{formatTime(at, now.peek())}</td>
+      <td>{slot === null ? T.none : <a href={hashOf({ page: 'slots', slot, tab: 'logs' })}>{slot}</a>}</td>
+      <td>
+        <code>{route}</code>
+      </td>
+      <td>
+        <span class={because === 'failed' ? 'tag bad' : 'tag'}>{because === 'slow' ? A.slow : status}</span>
+        {status === LEFT_STATUS ? ` ${A.clientClosed}` : code !== null && ` ${code}`}
+      </td>
+      <td>{formatSeconds(seconds)}</td>
+      <td>{time(parked)}</td>
+      <td>{time(first)}</td>
+      <td>{row.tokens_per_second === null ? T.none : row.tokens_per_second.toFixed(1)}</td>
+      <td>{count(row.input_tokens)}</td>
+      <td>{cachedShare(row) ?? T.none}</td>
+      <td>{count(row.output_tokens)}</td>
+      <td>{caller ?? T.none}</td>
+      <td title={why?.message}>{why?.cause ?? T.none}</td>
+    </tr>
+  );
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,51 @@
+/** Usage over time as bars. */
+import type { JSX } from 'preact';
+import { formatSeconds } from '../decide/format.ts';
+import { usageBars, type Bar, type Measure } from '../decide/usage-bars.ts';
+import { formatCount } from '../decide/usage-totals.ts';
+import { A, USAGE_MEASURES } from '../texts-activity.ts';
+import type { UsageReport } from '../types.ts';
+
+const WIDTH = 720;
+const HEIGHT = 120;
+const GAP = 2;
+
+interface UsageChartProps {
+  /** Grouped by `step`. */
+  readonly report: UsageReport;
+  readonly step: 'hour' | 'day';
+  readonly measure: Measure;
+}
+
+export function UsageChart({ report, step, measure }: UsageChartProps): JSX.Element {
+  const bars = usageBars(report, step, measure);
+  const most = Math.max(...bars.map(({ value }) => value));
+  const name = USAGE_MEASURES.find(([id]) => id === measure)?.[1] ?? '';
+  const format = (value: number): string => (measure === 'busy_seconds' ? formatSeconds(value) : formatCount(Math.round(value)));
+  const width = WIDTH / bars.length;
+  const heightOf = ({ value }: Bar): number => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, (value / most) * HEIGHT));
+  return (
+    <figure class="usage-chart">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={A.chartOf(name, format(most))} preserveAspectRatio="none">
+        {bars.map((bar, index) => (
+          <g key={bar.at}>
+            <rect class="area" x={index * width} y={0} width={width} height={HEIGHT} />
+            <rect x={index * width + GAP / 2} y={HEIGHT - heightOf(bar)} width={Math.max(1, width - GAP)} height={heightOf(bar)} />
+            <title>{`${timeOf(bar.at, step)}: ${format(bar.value)}`}</title>
+          </g>
+        ))}
+      </svg>
+      <figcaption>
+        <span>{timeOf(bars[0]?.at ?? 0, step)}</span>
+        <span>{A.chartOf(name, format(most))}</span>
+        <span>{timeOf(bars.at(-1)?.at ?? 0, step)}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** Hours in the time zone of the browser; days as the service counts them, in UTC. */
+function timeOf(at: number, step: 'hour' | 'day'): string {
+  const time = new Date(at);
+  return step === 'day' ? time.toISOString().slice(0, 10) : time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from '@jest/globals';
+import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow } from '../../dashboard/src/decide/request-rows.ts';
+import { stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
+import type { UsageRow } from '../../dashboard/src/types.ts';
+
+const row = (more: Partial<RequestRow> = {}): RequestRow => ({
+  number: 1,
+  id: 'req-1',
+  at: '2026-11-28T06:00:00.000Z',
+  caller: 'token:1a2b3c4d',
+  slot: null,
+  route: '/v1/chat/completions',
+  status: 200,
+  code: null,
+  because: null,
+  seconds: 1.5,
+  first_seconds: 0.25,
+  parked_seconds: null,
+  input_tokens: 30,
+  cached_tokens: 20,
+  output_tokens: 12,
+  tokens_per_second: 9.6,
+  why: null,
+  ...more,
+});
+
+describe('the list of requests', () => {
+  test('has new ones in front, each once, and no more than the service remembers', () => {
+    const known = [row({ number: 5 }), row({ number: 4 })];
+    expect(withNewer(known, [row({ number: 6 }), row({ number: 5 })]).map(({ number }) => number)).toEqual([6, 5, 4]);
+    expect(withNewer(known, [])).toEqual(known);
+    const many = Array.from({ length: 1200 }, (_, index) => row({ number: 1200 - index }));
+    expect(withNewer([], many)).toHaveLength(1000);
+  });
+
+  test.each([
+    ['all', '', 'abc'],
+    ['troubled', '', 'bc'],
+    ['failed', '', 'c'],
+    ['all', 'slow.one', ''],
+    ['all', 'LOAD', 'b'],
+    ['all', 'chat 404', 'c'],
+    ['all', 'model.unknown', 'c'],
+    ['failed', 'load', ''],
+  ] as const)('with "%s" and "%s" shows "%s"', (shown, search, expected) => {
+    const rows = [
+      row({ id: 'a' }),
+      row({ id: 'b', because: 'slow', why: { cause: 'load', message: 'It waited' } }),
+      row({ id: 'c', because: 'failed', status: 404, code: 'model.unknown' }),
+    ];
+    expect(
+      rows
+        .filter((each) => isRequestShown(each, { shown, search }))
+        .map(({ id }) => id)
+        .join(''),
+    ).toBe(expected);
+  });
+
+  test('says which part of the input was cached, where the server says so', () => {
+    expect(cachedShare(row())).toBe('67 %');
+    expect(cachedShare(row({ cached_tokens: 0 }))).toBe('0 %');
+    expect(cachedShare(row({ cached_tokens: 99 }))).toBe('100 %');
+    for (const more of [{ cached_tokens: null }, { input_tokens: null }, { input_tokens: 0 }])
+      expect(cachedShare(row(more))).toBeUndefined();
+  });
+
+  test('as CSV quotes what must be quoted, and has no formulas', () => {
+    const [head, first, second, end] = requestsCsv([row({ caller: '=cmd|"a"!b', code: 'a,b' }), row({ caller: null })]).split('\r\n');
+    expect(head).toBe(
+      'at,id,caller,slot,route,status,code,seconds,parked_seconds,first_seconds,input_tokens,cached_tokens,output_tokens,tokens_per_second,cause',
+    );
+    expect(first).toBe(`2026-11-28T06:00:00.000Z,req-1,"'=cmd|""a""!b",,/v1/chat/completions,200,"a,b",1.5,,0.25,30,20,12,9.6,`);
+    expect(second).toBe('2026-11-28T06:00:00.000Z,req-1,,,/v1/chat/completions,200,,1.5,,0.25,30,20,12,9.6,');
+    expect(end).toBe('');
+  });
+});
+
+describe('usage over time', () => {
+  const usage = (time: string, requests: number): UsageRow => ({
+    time,
+    caller: null,
+    label: null,
+    slot: null,
+    model: null,
+    requests,
+    errors: 0,
+    input_tokens: 0,
+    cached_tokens: 0,
+    output_tokens: 2 * requests,
+    estimated_requests: 0,
+    queue_seconds: 0,
+    busy_seconds: 0,
+    audio_seconds: null,
+    images: null,
+    energy_wh: null,
+    cost: [],
+    loads: 0,
+    evictions: 0,
+  });
+
+  test('has a bar for each hour, also where there was nothing', () => {
+    const report = {
+      since: '2026-11-28T04:00:00.000Z',
+      until: '2026-11-28T07:00:00.000Z',
+      usage: [usage('2026-11-28T06:00:00.000Z', 3), usage('2026-11-28T04:00:00.000Z', 1), usage('2026-11-28T04:00:00.000Z', 1)],
+    };
+    expect(usageBars(report, 'hour', 'requests').map(({ value }) => value)).toEqual([2, 0, 3]);
+    expect(usageBars(report, 'hour', 'output_tokens').map(({ value }) => value)).toEqual([4, 0, 6]);
+    expect(new Date(usageBars(report, 'hour', 'requests')[2]?.at ?? 0).toISOString()).toBe('2026-11-28T06:00:00.000Z');
+  });
+
+  test('has one for each day of a longer range, of which the first may have begun before', () => {
+    const report = { since: '2026-11-26T07:00:00.000Z', until: '2026-11-28T07:00:00.000Z', usage: [usage('2026-11-26T00:00:00.000Z', 3)] };
+    expect(usageBars(report, 'day', 'requests').map(({ value }) => value)).toEqual([3, 0, 0]);
+    expect([stepOf(1), stepOf(24), stepOf(720)]).toEqual(['hour', 'hour', 'day']);
+  });
+});
