@@ -5,7 +5,9 @@ import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { matchesModel, slotsFor, splitModels } from '../decide/model-facts.ts';
 import { allSlots } from '../io/store.ts';
+import { parseModelAddress } from '../decide/model-address.ts';
 import { HubSearch } from './hub-search.tsx';
+import { ModelImport } from './model-import.tsx';
 import { ModelRow } from './model-row.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { SearchField } from '../parts/fields.tsx';
@@ -44,7 +46,8 @@ export function ModelsPage(): JSX.Element {
         <SearchField label={T.modelSearch} value={search} onValue={setSearch} />
       </div>
       <LoadStatus loaded={models} />
-      {models.kind === 'done' && found.length === 0 && <p>{T.noModels}</p>}
+      <ModelImport text={search} machine={machine} pulls={pulls} target={target} onPull={reload} />
+      {models.kind === 'done' && found.length === 0 && parseModelAddress(search) === undefined && <p>{T.noModels}</p>}
       {list(T.modelsHere, here)}
       {list(T.modelsCatalogue, others)}
       <HubSearch text={search} machine={machine} pulls={pulls} target={target} onPull={reload} />

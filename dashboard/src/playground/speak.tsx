@@ -10,6 +10,7 @@ import { T } from '../texts.ts';
 import { RunForm } from './run-form.tsx';
 import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
+import { Voices, type ListedVoice } from './voices.tsx';
 
 /** Every engine writes WAV; the other formats need ffmpeg on the server. */
 const FORMATS = ['wav', 'mp3', 'opus', 'flac'];
@@ -22,6 +23,8 @@ export function Speak(): JSX.Element {
   const [speed, setSpeed] = useState('1');
   const [format, setFormat] = useState('wav');
   const [speechUrl, setSpeechUrl] = useState('');
+  const [changes, setChanges] = useState(0);
+  const voices = useVoices(choice.slot, changes);
   useEffect(() => () => URL.revokeObjectURL(speechUrl), [speechUrl]);
   const body = {
     model: choice.slot,
@@ -43,7 +46,12 @@ export function Speak(): JSX.Element {
           <textarea rows={4} value={input} onInput={(event) => setInput(event.currentTarget.value)} />
         </label>
         <div class="fields">
-          <VoiceField slot={choice.slot} voice={voice} onVoice={setVoice} />
+          <SelectField
+            label={P.voice}
+            value={voice}
+            options={[['', P.modelDefault], ...voices.map(({ id, name }) => [id, name] as const)]}
+            onValue={setVoice}
+          />
           <label>
             {P.speed}
             <input type="number" min="0.25" max="4" step="0.25" value={speed} onInput={(event) => setSpeed(event.currentTarget.value)} />
@@ -52,6 +60,7 @@ export function Speak(): JSX.Element {
         </div>
       </RunForm>
       {speechUrl !== '' && <Speech url={speechUrl} format={format} />}
+      <Voices voices={voices.filter(({ isStored }) => isStored)} onChanged={() => setChanges(changes + 1)} />
       <CodeSamples kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
     </>
   );
@@ -69,29 +78,21 @@ function Speech({ url, format }: { readonly url: string; readonly format: string
   );
 }
 
-interface VoiceFieldProps {
-  readonly slot: string;
-  readonly voice: string;
-  readonly onVoice: (voice: string) => void;
-}
-
-function VoiceField({ slot, voice, onVoice }: VoiceFieldProps): JSX.Element {
+/** Of the slot, also while it is not loaded. `changes`: a number that differs when they must be read again. */
+function useVoices(slot: string, changes: number): readonly ListedVoice[] {
   const { client } = useApp();
-  const voices = useLoaded(
+  const loaded = useLoaded(
     async (signal) => {
       if (slot === '') return [];
       const answer = await client.fetchJson<unknown>(`/v1/audio/voices?model=${encodeURIComponent(slot)}`, { signal });
-      return listOf(at(answer, 'voices')).map((entry) => ({ id: textOf(at(entry, 'id')), name: textOf(at(entry, 'name')) }));
+      const read = (entry: unknown): ListedVoice => ({
+        id: textOf(at(entry, 'id')),
+        name: textOf(at(entry, 'name')),
+        isStored: at(entry, 'stored') === true,
+      });
+      return listOf(at(answer, 'voices')).map(read);
     },
-    [slot],
+    [slot, changes],
   );
-  const known = voices.kind === 'done' ? voices.value : [];
-  return (
-    <SelectField
-      label={P.voice}
-      value={voice}
-      options={[['', P.modelDefault], ...known.map(({ id, name }) => [id, name] as const)]}
-      onValue={onVoice}
-    />
-  );
+  return loaded.kind === 'done' ? loaded.value : [];
 }

@@ -1,0 +1,120 @@
+/** Voices that models imitate: stored with a recording, and deleted. Below the form that speaks. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp, useMay } from '../app-context.ts';
+import { messageOf } from '../io/client.ts';
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
+import { P } from '../texts-playground.ts';
+import { Microphone, Player } from './microphone.tsx';
+
+export interface ListedVoice {
+  readonly id: string;
+  readonly name: string;
+  /** Stored with a recording, and not the model's own. */
+  readonly isStored: boolean;
+}
+
+interface VoicesProps {
+  readonly voices: readonly ListedVoice[];
+  /** To be called when a voice was stored or deleted. */
+  readonly onChanged: () => void;
+}
+
+export function Voices({ voices, onChanged }: VoicesProps): JSX.Element | null {
+  const [leaving, setLeaving] = useState<string>();
+  const may = useMay();
+  if (!may('admin')) return null;
+  const close = (): void => setLeaving(undefined);
+  return (
+    <details class="panel voices">
+      <summary>{P.voices}</summary>
+      {voices.length === 0 ? (
+        <p class="why">{P.noVoices}</p>
+      ) : (
+        <ul>
+          {voices.map(({ id, name }) => (
+            <li key={id}>
+              {name}
+              <button type="button" class="quiet" aria-label={P.deleteVoice(name)} onClick={() => setLeaving(id)}>
+                {P.delete}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <NewVoice onStored={onChanged} />
+      {leaving !== undefined && (
+        <ConfirmDialog
+          title={P.deleteVoice(leaving)}
+          text={P.deleteVoiceWhy}
+          action={P.delete}
+          path={`/v1/audio/voices/${encodeURIComponent(leaving)}`}
+          onClose={close}
+          onDone={() => {
+            close();
+            onChanged();
+          }}
+        />
+      )}
+    </details>
+  );
+}
+
+function NewVoice({ onStored }: { readonly onStored: () => void }): JSX.Element {
+  const { client } = useApp();
+  const [name, setName] = useState('');
+  const [audio, setAudio] = useState<File>();
+  const [transcript, setTranscript] = useState('');
+  const [consent, setConsent] = useState('');
+  const [told, setTold] = useState('');
+  const [failure, setFailure] = useState('');
+  const send = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (audio === undefined) return;
+    const form = new FormData();
+    form.set('name', name);
+    form.set('audio_sample', audio);
+    if (transcript !== '') form.set('ref_text', transcript);
+    if (consent !== '') form.set('consent', consent);
+    setTold('');
+    setFailure('');
+    try {
+      await client.fetchJson('/v1/audio/voices', { method: 'POST', body: form });
+      setTold(P.voiceStored(name));
+      setName('');
+      setAudio(undefined);
+      onStored();
+    } catch (error) {
+      setFailure(messageOf(error));
+    }
+  };
+  return (
+    <form onSubmit={(event) => void send(event)}>
+      <h3>{P.newVoice}</h3>
+      <p class="why">{P.newVoiceWhy}</p>
+      <label>
+        {P.voiceName}
+        <input required value={name} onInput={(event) => setName(event.currentTarget.value.trim())} />
+      </label>
+      <Microphone onAudio={setAudio} />
+      <label>
+        {P.audioFile}
+        <input type="file" accept="audio/*" onChange={({ currentTarget: { files } }) => setAudio(files?.[0])} />
+      </label>
+      {audio !== undefined && <Player audio={audio} />}
+      <label>
+        {P.voiceText}
+        <textarea rows={2} value={transcript} onInput={(event) => setTranscript(event.currentTarget.value)} />
+      </label>
+      <label>
+        {P.consent}
+        <input value={consent} onInput={(event) => setConsent(event.currentTarget.value)} />
+      </label>
+      <button type="submit" disabled={name === '' || audio === undefined}>
+        {P.storeVoice}
+      </button>
+      {told !== '' && <p role="status">{told}</p>}
+      {failure !== '' && <p role="alert">{failure}</p>}
+    </form>
+  );
+}

@@ -1,0 +1,96 @@
+/** Recorded voices in the playground with the real speech engine, and the requests that were made, as they end. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describeWithBrowser } from '../support/require/require-browser.ts';
+import { isAnswering, startService, type Service } from '../support/service.ts';
+import { encodeCloner } from '../support/speech/cloner-model.ts';
+import { toneFile } from '../toolboxes/speech/sounds.ts';
+import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
+
+describeWithBrowser('voices and requests in the dashboard', () => {
+  const visit = setUpBrowser();
+  let service: Service;
+
+  beforeAll(async () => {
+    service = await startService({ runtime: 'process', speech: true });
+    const model = path.join(service.modelsDir, 'cloner');
+    await mkdir(model);
+    for (const [name, bytes] of Object.entries(encodeCloner())) await writeFile(path.join(model, name), bytes);
+    await service.save('tts', '[model]\ndefault = "cloner"\n');
+    await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-owl"\n');
+    await service.until('tts', 'answering', isAnswering);
+    await service.until('primary', 'answering', isAnswering);
+  }, 180_000);
+  afterAll(async () => {
+    await service.dispose();
+  });
+
+  const open = (hash: string) => visit(`${service.url}/${hash}`);
+
+  test('a voice is recorded, spoken with and deleted', async () => {
+    const page = await open('#/playground/speak');
+    await page.getByText('Recorded voices', { exact: true }).click();
+    await page.getByText('No recorded voices for this model.').waitFor();
+    await page.getByLabel('Name', { exact: true }).fill('low');
+    await page.getByLabel('Audio file').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('no sound') });
+    await page.getByRole('button', { name: 'Save voice' }).click();
+    await page.getByRole('alert').waitFor();
+    await page
+      .getByLabel('Audio file')
+      .setInputFiles({ name: 'a.wav', mimeType: 'audio/wav', buffer: toneFile({ hertz: 300, seconds: 2 }) });
+    await page.getByLabel('What is said in the recording (optional)').fill('A tone');
+    await page.getByRole('button', { name: 'Save voice' }).click();
+    await page.getByText('Voice "low" saved').waitFor();
+    await page.getByLabel('Voice', { exact: true }).selectOption('low');
+    const [spoken] = await Promise.all([
+      page.waitForResponse(/\/v1\/audio\/speech$/),
+      page.getByRole('button', { name: 'Generate speech' }).click(),
+    ]);
+    expect(spoken.status()).toBe(200);
+    expect(JSON.parse(spoken.request().postData() ?? '')).toMatchObject({ model: 'tts', voice: 'low' });
+    await picture(page, 'playground-voices');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Delete voice "low"' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByText('No recorded voices for this model.').waitFor();
+    const { voices }: { voices: unknown[] } = JSON.parse(await (await fetch(`${service.url}/v1/audio/voices`)).text());
+    expect(voices).toEqual([]);
+  }, 120_000);
+
+  test('requests appear as they end, can be filtered, and leave as CSV', async () => {
+    const page = await open('#/activity/requests');
+    await page.getByText('Nothing in flight').waitFor();
+    await service.chat({ model: 'primary', messages: [{ role: 'user', content: 'Who are you?' }] });
+    await service.chat({ model: 'nobody' });
+    const rows = page.locator('tbody tr');
+    await rows.filter({ hasText: 'model.not_found' }).waitFor();
+    await rows.filter({ hasText: 'primary' }).first().waitFor();
+    await picture(page, 'activity-requests');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByLabel('Show').selectOption('failed');
+    await rows.filter({ hasText: 'primary' }).first().waitFor({ state: 'detached' });
+    await page.getByLabel('Search requests').fill('nothing like this');
+    await page.getByText('No requests match').waitFor();
+    await page.getByLabel('Search requests').fill('not_found');
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download CSV' }).click()]);
+    expect(file.suggestedFilename()).toBe('requests.csv');
+    const lines = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/^at,id,caller,slot,route,status,code,/);
+    expect(lines[1]).toContain(',404,model.not_found,');
+  }, 60_000);
+
+  test('usage over time is drawn for the chosen range and measure', async () => {
+    const page = await open('#/activity/usage');
+    const chart = page.getByRole('img', { name: /^Requests, highest [1-9]/ });
+    await chart.waitFor({ timeout: 90_000 });
+    expect(await chart.locator('g').count()).toBe(24);
+    await page.getByLabel('Chart').selectOption('output_tokens');
+    await page.getByRole('img', { name: /^Output tokens, highest [1-9]/ }).waitFor();
+    await page.getByLabel('Range').selectOption('720');
+    await page.waitForFunction('document.querySelectorAll(".usage-chart g").length > 28');
+    await picture(page, 'activity-usage-chart');
+    expect(await accessibilityFaults(page)).toEqual([]);
+  }, 120_000);
+});
