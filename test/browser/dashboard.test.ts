@@ -206,6 +206,7 @@ describeWithBrowser('the dashboard', () => {
     'slots/primary/edit',
     'models',
     'playground',
+    'playground/compare',
     'playground/images',
     'playground/speak',
     'playground/transcribe',

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 import { encodeCloner } from '../support/speech/cloner-model.ts';
@@ -42,7 +43,7 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     await page.getByLabel('What is said in the recording (optional)').fill('A tone');
     await page.getByRole('button', { name: 'Save voice' }).click();
     await page.getByText('Voice "low" saved').waitFor();
-    await page.getByLabel('Voice', { exact: true }).selectOption('low');
+    await page.getByRole('combobox', { name: /^Voice/ }).selectOption('low');
     const [spoken] = await Promise.all([
       page.waitForResponse(/\/v1\/audio\/speech$/),
       page.getByRole('button', { name: 'Generate speech' }).click(),
@@ -89,7 +90,7 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     await page.getByLabel('Chart').selectOption('output_tokens');
     await page.getByRole('img', { name: /^Output tokens, highest [1-9]/ }).waitFor();
     await page.getByLabel('Range').selectOption('720');
-    await page.waitForFunction('document.querySelectorAll(".usage-chart g").length > 28');
+    await eventually('a bar for each day', async () => (await page.locator('.usage-chart g').count()) > 28);
     await picture(page, 'activity-usage-chart');
     expect(await accessibilityFaults(page)).toEqual([]);
   }, 120_000);

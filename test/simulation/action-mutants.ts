@@ -98,8 +98,8 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'counts a server as crashed that ended after a stop which failed',
     file: ROLES,
-    find: "const signalled = stops !== undefined && workload.fact.phase === 'exited';",
-    replace: 'const signalled = false && stops;',
+    find: 'const signalled = known.stops !== undefined && exited;',
+    replace: 'const signalled = false;',
   },
   {
     fault: 'stops a workload with its requests',

@@ -1,4 +1,5 @@
 /** A conversation, and how the events of a streamed response extend it. Pure. */
+import { NO_SETTINGS, samplingOf, type ChatSettings } from './chat-settings.ts';
 import { at, listOf, parseJson, textOf } from './untrusted.ts';
 import { isTable, type Table } from './patch.ts';
 
@@ -111,9 +112,16 @@ export function openCalls(messages: readonly ChatMessage[]): readonly ToolCall[]
 export const toolResults = (calls: readonly ToolCall[], results: readonly string[]): readonly ChatMessage[] =>
   calls.map(({ id }, index) => ({ ...EMPTY_ANSWER, role: 'tool', callId: id, content: results[index] ?? '' }));
 
-/** `tools` as in the API. Default: none. */
-export function chatBody(model: string, messages: readonly ChatMessage[], tools?: readonly unknown[]): Table {
-  return { model, messages: messages.map(messageBody), ...(tools === undefined || tools.length === 0 ? {} : { tools }) };
+/** `tools` as in the API. Default: none, and what the model does by itself. */
+export function chatBody(
+  model: string,
+  messages: readonly ChatMessage[],
+  tools: readonly unknown[] = [],
+  settings: ChatSettings = NO_SETTINGS,
+): Table {
+  const { system } = settings;
+  const first = system.trim() === '' ? [] : [{ role: 'system', content: system }];
+  return { model, messages: [...first, ...messages.map(messageBody)], ...samplingOf(settings), ...(tools.length === 0 ? {} : { tools }) };
 }
 
 function messageBody({ role, content, images, tools, callId }: ChatMessage): Table {

@@ -18,7 +18,7 @@ export const TAB_ACCESS: Readonly<Record<SlotTab, Access>> = {
 
 /** Tabs of the pages that have them; the first is the default. */
 export const PARTS = {
-  playground: ['chat', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
+  playground: ['chat', 'compare', 'images', 'speak', 'transcribe', 'similarity', 'rerank'],
   activity: ['timeline', 'drift', 'requests', 'usage', 'changes', 'logs'],
 } as const satisfies Partial<Record<PageName, readonly string[]>>;
 export type PlaygroundPart = (typeof PARTS)['playground'][number];

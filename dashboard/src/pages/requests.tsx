@@ -6,6 +6,7 @@ import { formatSeconds, formatTime } from '../decide/format.ts';
 import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow, type Shown } from '../decide/request-rows.ts';
 import { hashOf } from '../decide/route.ts';
 import { formatCount } from '../decide/usage-totals.ts';
+import { saveFile } from '../io/save-file.ts';
 import { allSlots } from '../io/store.ts';
 import { DataTable } from '../parts/data-table.tsx';
 import { SearchField, SelectField } from '../parts/fields.tsx';
@@ -40,7 +41,12 @@ export function Requests(): JSX.Element {
       <div class="choices">
         <SelectField label={A.show} value={shown} options={REQUEST_FILTERS} onValue={(value) => setShown(asShown(value))} isInline />
         <SearchField label={A.searchRequests} value={search} onValue={setSearch} />
-        <button type="button" class="quiet" disabled={rows.length === 0} onClick={() => download('requests.csv', requestsCsv(rows))}>
+        <button
+          type="button"
+          class="quiet"
+          disabled={rows.length === 0}
+          onClick={() => saveFile('requests.csv', 'text/csv', requestsCsv(rows))}
+        >
           {A.downloadCsv}
         </button>
       </div>
@@ -129,13 +135,4 @@ function RequestLine({ row }: { readonly row: RequestRow }): JSX.Element {
       <td title={why?.message}>{why?.cause ?? T.none}</td>
     </tr>
   );
-}
-
-function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }

@@ -2,72 +2,122 @@
 import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
-import { EMPTY_ANSWER, chatBody, openCalls, toolResults, type ToolCall } from '../decide/chat.ts';
-import { parseJson } from '../decide/untrusted.ts';
+import { EMPTY_ANSWER, chatBody, openCalls, toolResults, type ChatMessage, type ToolCall } from '../decide/chat.ts';
+import type { ChatSettings } from '../decide/chat-settings.ts';
+import { conversationText } from '../decide/conversation-text.ts';
+import { saveFile } from '../io/save-file.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { P } from '../texts-playground.ts';
 import type { Models } from '../types.ts';
-import { Message } from './message.tsx';
+import { Attachments, readTools, ToolsField } from './chat-fields.tsx';
+import { ChatSettingsPanel, useChatSettings } from './chat-settings.tsx';
+import { Message, type MessageProps } from './message.tsx';
 import { CodeSamples } from './code-samples.tsx';
 import { SlotBar, useSlotChoice } from './slot-choice.tsx';
-import { useConversation } from './use-conversation.ts';
+import { useConversation, type Conversation } from './use-conversation.ts';
 
 export function Chat(): JSX.Element {
   const choice = useSlotChoice('chat');
   const [prompt, setPrompt] = useState('');
   const [images, setImages] = useState<readonly string[]>([]);
   const [toolText, setToolText] = useState('');
-  const { messages, answer, ask, stop, clear } = useConversation();
+  const settings = useChatSettings();
+  const conversation = useConversation();
+  const { messages, answer, stop } = conversation;
   const hasVision = useVision(choice.slot);
   const tools = readTools(toolText);
-  const sent = hasVision ? images : [];
+  const canAsk = answer === undefined && choice.slot !== '' && tools !== undefined;
+  const ask = (added: readonly ChatMessage[], keep?: number): void =>
+    conversation.ask({
+      model: choice.slot,
+      added,
+      tools: tools ?? [],
+      settings: settings.current,
+      ...(keep === undefined ? {} : { keep }),
+    });
   const send = (text: string): void => {
-    if (answer !== undefined || text.trim() === '' || choice.slot === '' || tools === undefined) return;
+    if (!canAsk || text.trim() === '') return;
     const unanswered = toolResults(openCalls(messages), []);
-    ask({ model: choice.slot, added: [...unanswered, { ...EMPTY_ANSWER, role: 'user', content: text, images: sent }], tools });
+    ask([...unanswered, { ...EMPTY_ANSWER, role: 'user', content: text, images: hasVision ? images : [] }]);
     setPrompt('');
     setImages([]);
   };
-  const body = chatBody(
-    choice.slot,
-    [{ ...EMPTY_ANSWER, role: 'user', content: prompt || (messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello') }],
-    tools,
-  );
-  const shown = [...messages, ...(answer === undefined ? [] : [answer])];
-  const calls = answer === undefined ? openCalls(messages) : [];
-  const end = useFollow(answer ?? messages);
+  const last = messages.findLast(({ role }) => role === 'user')?.content ?? 'Hello';
+  const example = [{ ...EMPTY_ANSWER, role: 'user', content: prompt || last }] as const;
   return (
     <>
       <SlotBar choice={choice}>
-        <button type="button" disabled={messages.length === 0 || answer !== undefined} onClick={clear}>
-          {P.newChat}
-        </button>
+        <ConversationButtons conversation={conversation} settings={settings.current} />
       </SlotBar>
-      <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
-        {shown.length === 0 && choice.slot !== '' && <Examples onChoose={send} />}
-        {shown.map((message, index) => (
-          <Message key={index} message={message} isOpen={answer !== undefined && index === messages.length} slot={choice.slot} />
-        ))}
-        {calls.length > 0 && (
-          <ToolResults
-            calls={calls}
-            onSend={(results) => ask({ model: choice.slot, added: toolResults(calls, results), tools: tools ?? [] })}
-          />
-        )}
-        <span ref={end} aria-hidden="true" />
-      </section>
+      <Messages conversation={conversation} slot={choice.slot} onAsk={canAsk ? ask : undefined} onExample={send} />
       <AskForm
         prompt={prompt}
         setPrompt={setPrompt}
-        canSend={choice.slot !== '' && prompt.trim() !== '' && tools !== undefined}
+        canSend={canAsk && prompt.trim() !== ''}
         onSend={() => send(prompt)}
         onStop={answer === undefined ? undefined : stop}
       >
         {hasVision ? <Attachments images={images} onImages={setImages} /> : choice.slot !== '' && <p class="why">{P.noVision}</p>}
       </AskForm>
+      <ChatSettingsPanel state={settings} />
       <ToolsField text={toolText} onText={setToolText} isWrong={tools === undefined} />
-      <CodeSamples kind="chat" body={body} />
+      <CodeSamples kind="chat" body={chatBody(choice.slot, example, tools, settings.current)} />
     </>
+  );
+}
+
+interface MessagesProps {
+  readonly conversation: Conversation;
+  readonly slot: string;
+  /** Goes on after `keep` of the messages. Undefined while nothing can be asked. */
+  readonly onAsk: ((added: readonly ChatMessage[], keep?: number) => void) | undefined;
+  readonly onExample: (prompt: string) => void;
+}
+
+function Messages({ conversation: { messages, answer }, slot, onAsk, onExample }: MessagesProps): JSX.Element {
+  const shown = [...messages, ...(answer === undefined ? [] : [answer])];
+  const calls = answer === undefined ? openCalls(messages) : [];
+  const end = useFollow(answer ?? messages);
+  const actionsOf = (message: ChatMessage, index: number): Pick<MessageProps, 'onEdit' | 'onRegenerate'> => {
+    if (onAsk === undefined) return {};
+    if (message.role === 'user') return { onEdit: (content) => onAsk([{ ...message, content }], index) };
+    return message.role === 'assistant' && index > 0 ? { onRegenerate: () => onAsk([], index) } : {};
+  };
+  return (
+    <section class="chat" aria-label={P.conversation} aria-live="polite" aria-busy={answer !== undefined}>
+      {shown.length === 0 && slot !== '' && <Examples onChoose={onExample} />}
+      {shown.map((message, index) => (
+        <Message
+          key={index}
+          message={message}
+          isOpen={answer !== undefined && index === messages.length}
+          slot={slot}
+          {...actionsOf(message, index)}
+        />
+      ))}
+      {calls.length > 0 && <ToolResults calls={calls} onSend={(results) => onAsk?.(toolResults(calls, results))} />}
+      <span ref={end} aria-hidden="true" />
+    </section>
+  );
+}
+
+interface ConversationButtonsProps {
+  readonly conversation: Conversation;
+  readonly settings: ChatSettings;
+}
+
+function ConversationButtons({ conversation: { messages, answer, clear }, settings }: ConversationButtonsProps): JSX.Element {
+  const isEmpty = messages.length === 0 || answer !== undefined;
+  const text = (): string => conversationText(messages, settings);
+  return (
+    <div class="buttons end">
+      <button type="button" disabled={isEmpty} onClick={() => saveFile('conversation.md', 'text/markdown', text())}>
+        {P.exportChat}
+      </button>
+      <button type="button" disabled={isEmpty} onClick={clear}>
+        {P.newChat}
+      </button>
+    </div>
   );
 }
 
@@ -179,13 +229,6 @@ function useVision(slot: string): boolean {
   return entry?.kind === 'vision' || entry?.abilities?.includes('vision') === true;
 }
 
-/** Undefined if the text is not a JSON array. */
-function readTools(text: string): readonly unknown[] | undefined {
-  if (text.trim() === '') return [];
-  const parsed = parseJson(text);
-  return Array.isArray(parsed) ? parsed : undefined;
-}
-
 function Examples({ onChoose }: { readonly onChoose: (prompt: string) => void }): JSX.Element {
   return (
     <div class="ideas">
@@ -198,64 +241,5 @@ function Examples({ onChoose }: { readonly onChoose: (prompt: string) => void })
         ))}
       </div>
     </div>
-  );
-}
-
-interface AttachmentsProps {
-  readonly images: readonly string[];
-  readonly onImages: (images: readonly string[]) => void;
-}
-
-function Attachments({ images, onImages }: AttachmentsProps): JSX.Element {
-  const add = async (files: FileList | null): Promise<void> =>
-    onImages([...images, ...(await Promise.all([...(files ?? [])].map(readImage)))]);
-  return (
-    <div class="pictures">
-      <label>
-        {P.attach}
-        <input type="file" accept="image/*" multiple onChange={({ currentTarget: { files } }) => void add(files)} />
-      </label>
-      {images.map((url, index) => (
-        <button key={index} type="button" aria-label={`${P.removeImage} ${index + 1}`} onClick={() => onImages(images.toSpliced(index, 1))}>
-          <img src={url} alt="" />
-        </button>
-      ))}
-    </div>
-  );
-}
-
-async function readImage(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.addEventListener('load', () => resolve(typeof reader.result === 'string' ? reader.result : ''));
-    reader.addEventListener('error', () => reject(reader.error ?? new Error(file.name)));
-    reader.readAsDataURL(file);
-  });
-}
-
-interface ToolsFieldProps {
-  readonly text: string;
-  readonly onText: (text: string) => void;
-  readonly isWrong: boolean;
-}
-
-const TOOL_EXAMPLE =
-  '[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]';
-
-function ToolsField({ text, onText, isWrong }: ToolsFieldProps): JSX.Element {
-  return (
-    <details>
-      <summary>{P.tools}</summary>
-      <p class="why">{P.toolsWhy}</p>
-      <textarea
-        class="mono"
-        rows={4}
-        aria-label={P.tools}
-        placeholder={TOOL_EXAMPLE}
-        value={text}
-        onInput={(event) => onText(event.currentTarget.value)}
-      />
-      {isWrong && <p role="alert">{P.toolsInvalid}</p>}
-    </details>
   );
 }

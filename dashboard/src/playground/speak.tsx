@@ -78,7 +78,7 @@ function Speech({ url, format }: { readonly url: string; readonly format: string
   );
 }
 
-/** Of the slot, also while it is not loaded. `changes`: a number that differs when they must be read again. */
+/** The voices of a slot, which need not be loaded. `changes`: a number that differs when they must be read again. */
 function useVoices(slot: string, changes: number): readonly ListedVoice[] {
   const { client } = useApp();
   const loaded = useLoaded(

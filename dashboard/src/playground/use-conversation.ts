@@ -1,15 +1,19 @@
 /** The conversation of this tab. It outlives the page, so that a look at another page or a reload loses nothing. */
 import { useApp, type App } from '../app-context.ts';
 import { EMPTY_ANSWER, extendAnswer, chatBody, readMessages, type ChatMessage } from '../decide/chat.ts';
+import type { ChatSettings } from '../decide/chat-settings.ts';
 import { messageOf, type Client } from '../io/client.ts';
 import { P } from '../texts-playground.ts';
 import { eachEvent } from './use-request.ts';
 
 interface Question {
   readonly model: string;
+  /** The conversation goes on after so many of its messages; the others are dropped. Default: after all. */
+  readonly keep?: number;
   /** Messages of the user, or results of tools. */
   readonly added: readonly ChatMessage[];
   readonly tools: readonly unknown[];
+  readonly settings: ChatSettings;
 }
 
 export interface Conversation {
@@ -39,9 +43,9 @@ export function useConversation(): Conversation {
   };
 }
 
-async function send({ client, conversation }: App, { model, added, tools }: Question): Promise<void> {
+async function send({ client, conversation }: App, { model, keep, added, tools, settings }: Question): Promise<void> {
   const { messages, answer, running } = conversation;
-  const asked: readonly ChatMessage[] = [...(messages.peek() ?? []), ...added];
+  const asked: readonly ChatMessage[] = [...(messages.peek() ?? []).slice(0, keep), ...added];
   const stop = new AbortController();
   // A reload keeps the part of the answer that has arrived.
   const keepPart = (): void => store([...asked, { ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }]);
@@ -49,7 +53,7 @@ async function send({ client, conversation }: App, { model, added, tools }: Ques
   running.value = stop;
   messages.value = asked;
   answer.value = EMPTY_ANSWER;
-  const body = { ...chatBody(model, asked, tools), stream: true, stream_options: { include_usage: true } };
+  const body = { ...chatBody(model, asked, tools, settings), stream: true, stream_options: { include_usage: true } };
   const last = await readAnswer(client, body, { stop: stop.signal, onAnswer: (read) => (answer.value = read) });
   removeEventListener('pagehide', keepPart);
   messages.value = [...asked, last];
@@ -57,8 +61,11 @@ async function send({ client, conversation }: App, { model, added, tools }: Ques
   store([...asked, last]);
 }
 
+/** What arrives in less was sent at once, which tells no speed. */
+const LEAST_SECONDS = 0.1;
+
 /** Shows the growing response at most once per frame. An error becomes part of the conversation. */
-async function readAnswer(
+export async function readAnswer(
   client: Client,
   body: object,
   { stop, onAnswer }: { readonly stop: AbortSignal; readonly onAnswer: (answer: ChatMessage) => void },
@@ -82,7 +89,7 @@ async function readAnswer(
   const { speed } = read;
   if (speed === undefined || firstAt === undefined) return read;
   const seconds = (performance.now() - firstAt) / 1000;
-  const measured = seconds > 0 && (speed.outputTokens ?? 0) > 1 ? ((speed.outputTokens ?? 0) - 1) / seconds : undefined;
+  const measured = seconds >= LEAST_SECONDS && (speed.outputTokens ?? 0) > 1 ? ((speed.outputTokens ?? 0) - 1) / seconds : undefined;
   return { ...read, speed: { ...speed, firstTokenSeconds: (firstAt - sentAt) / 1000, tokensPerSecond: speed.tokensPerSecond ?? measured } };
 }
 

@@ -1,0 +1,143 @@
+/** The same question to two to four slots, side by side, and a vote. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { useApp } from '../app-context.ts';
+import { chatBody, EMPTY_ANSWER, type ChatMessage } from '../decide/chat.ts';
+import { addVote, readScores, type Score } from '../decide/votes.ts';
+import { DataTable } from '../parts/data-table.tsx';
+import { NO_SLOT, P } from '../texts-playground.ts';
+import { ChatSettingsPanel, useChatSettings } from './chat-settings.tsx';
+import { Message } from './message.tsx';
+import { RunForm } from './run-form.tsx';
+import { useSlotChoice } from './slot-choice.tsx';
+import { readAnswer } from './use-conversation.ts';
+
+const FEWEST = 2;
+const MOST = 4;
+const KEY = 'svc.votes';
+
+interface Contestant {
+  readonly slot: string;
+  readonly model: string;
+  readonly answer: ChatMessage;
+  readonly isOpen: boolean;
+}
+
+export function Compare(): JSX.Element {
+  const { client, store } = useApp();
+  const { slots } = useSlotChoice('chat');
+  const [unchosen, setUnchosen] = useState<ReadonlySet<string>>(new Set());
+  const [prompt, setPrompt] = useState('');
+  const [asked, setAsked] = useState<readonly Contestant[]>([]);
+  const settings = useChatSettings();
+  const chosen = slots.filter((slot) => !unchosen.has(slot)).slice(0, MOST);
+  const run = async (stop: AbortSignal): Promise<void> => {
+    const question = [{ ...EMPTY_ANSWER, role: 'user', content: prompt }] as const;
+    const begin = chosen.map((slot): Contestant => {
+      const model = store.of(slot)?.slot.peek().status.model ?? slot;
+      return { slot, model, answer: EMPTY_ANSWER, isOpen: true };
+    });
+    setAsked(begin);
+    const change = (slot: string, change: Partial<Contestant>): void =>
+      setAsked((all) => all.map((each) => (each.slot === slot ? { ...each, ...change } : each)));
+    const ask = async (slot: string): Promise<void> => {
+      const body = { ...chatBody(slot, question, [], settings.current), stream: true, stream_options: { include_usage: true } };
+      const answer = await readAnswer(client, body, { stop, onAnswer: (read) => change(slot, { answer: read }) });
+      change(slot, { answer, isOpen: false });
+    };
+    await Promise.all(chosen.map(ask));
+  };
+  if (slots.length < FEWEST) return <p class="panel empty">{slots.length === 0 ? NO_SLOT.chat : P.oneChatSlot}</p>;
+  return (
+    <>
+      <fieldset class="choices">
+        <legend>{P.compared(FEWEST, MOST)}</legend>
+        {slots.map((slot) => (
+          <label key={slot} class="inline">
+            <input
+              type="checkbox"
+              checked={chosen.includes(slot)}
+              disabled={!chosen.includes(slot) && chosen.length >= MOST}
+              onChange={({ currentTarget: { checked } }) =>
+                setUnchosen(new Set(checked ? [...unchosen].filter((other) => other !== slot) : [...unchosen, slot]))
+              }
+            />
+            {slot} <code>{store.of(slot)?.slot.value.status.model}</code>
+          </label>
+        ))}
+      </fieldset>
+      <RunForm slot={chosen[0] ?? ''} label={P.ask} isComplete={prompt.trim() !== '' && chosen.length >= FEWEST} onRun={run}>
+        <label>
+          {P.message}
+          <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
+        </label>
+      </RunForm>
+      <ChatSettingsPanel state={settings} />
+      <Contest asked={asked} />
+    </>
+  );
+}
+
+function Contest({ asked }: { readonly asked: readonly Contestant[] }): JSX.Element {
+  const [scores, setScores] = useState(() => readScores(localStorage.getItem(KEY) ?? ''));
+  /** The answers that were judged, and the slot of the better one. */
+  const [vote, setVote] = useState<{ readonly on: readonly string[]; readonly slot: string }>();
+  const answers = asked.map(({ answer }) => answer.content);
+  const isJudged = vote !== undefined && vote.on.join('\n') === answers.join('\n');
+  const isDone = asked.length >= FEWEST && asked.every(({ isOpen }) => !isOpen);
+  const judge = ({ slot, model }: Contestant): void => {
+    const next = addVote(
+      scores,
+      asked.map((each) => each.model),
+      model,
+    );
+    setScores(next);
+    setVote({ on: answers, slot });
+    try {
+      localStorage.setItem(KEY, JSON.stringify(next));
+    } catch {
+      // A full storage: the votes last until the reload.
+    }
+  };
+  return (
+    <>
+      <div class="side-by-side" aria-live="polite">
+        {asked.map((each) => (
+          <section key={each.slot} aria-label={each.slot}>
+            <p>
+              <code>{each.model}</code>
+            </p>
+            <Message message={each.answer} isOpen={each.isOpen} slot={each.slot} />
+            {isDone && !isJudged && (
+              <button type="button" onClick={() => judge(each)}>
+                {P.better}
+              </button>
+            )}
+            {isJudged && vote.slot === each.slot && <p role="status">{P.judgedBetter}</p>}
+          </section>
+        ))}
+      </div>
+      {scores.length > 0 && <Scores scores={scores} onClear={() => (localStorage.removeItem(KEY), setScores([]))} />}
+    </>
+  );
+}
+
+function Scores({ scores, onClear }: { readonly scores: readonly Score[]; readonly onClear: () => void }): JSX.Element {
+  return (
+    <section class="panel">
+      <h2>{P.votes}</h2>
+      <DataTable label={P.votes} titles={[P.model, P.wins, P.comparisons]} numbers>
+        {scores.map(({ model, wins, judged }) => (
+          <tr key={model}>
+            <th scope="row">{model}</th>
+            <td>{wins}</td>
+            <td>{judged}</td>
+          </tr>
+        ))}
+      </DataTable>
+      <button type="button" class="quiet" onClick={onClear}>
+        {P.clearVotes}
+      </button>
+    </section>
+  );
+}
