@@ -54,5 +54,7 @@ if [ -n "${SVC_TEST_CLUSTER:-}" ]; then tool crd "$definition"; else kubectl app
 until kubectl get slots --all-namespaces >/dev/null 2>&1; do sleep 0.5; done
 
 [ $# -gt 0 ] || set -- test/live-cluster
+# One after the other, unless the caller says how many: some suites drain the node or stop the API server.
+[[ " $*" == *" --maxWorkers="* ]] || set -- --runInBand "$@"
 # --forceExit: a failed suite may leave connections open, which would otherwise block the results of the others.
-exec bash scripts/run-jest.sh --runInBand --forceExit "$@"
+exec bash scripts/run-jest.sh --forceExit "$@"

@@ -102,7 +102,7 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
         if (Date.now() > deadline) {
           throw new Error(`"${name}" did not become ${what}: ${JSON.stringify(seen?.status)}\n${await story(kubectl)}`);
         }
-        await pause(100);
+        await pause(250);
       }
     },
     chat: async (body = {}, signal) =>
