@@ -11,6 +11,7 @@ import type {
   UsageReport as UsageSchema,
   RevisionList as RevisionListSchema,
 } from '../../src/schema/status/resource-answers.ts';
+import type * as sources from '../../src/schema/status/config-source.ts';
 import type * as lists from '../../src/schema/status/slot-lists.ts';
 import type * as profiles from '../../src/schema/status/resource-answers.ts';
 
@@ -44,6 +45,8 @@ export type Changes = z.output<typeof ChangesSchema>;
 export type AgentPlans = z.output<typeof AgentPlansSchema>;
 export type Revisions = z.output<typeof RevisionListSchema>;
 export type Revision = Revisions['revisions'][number];
+export type SourceStatus = z.output<typeof sources.SourceStatus>;
+export type SourceDiff = z.output<typeof sources.SourceDiff>;
 export type Cluster = z.output<typeof ClusterSchema>;
 export type Pod = Cluster['pods'][number];
 export type Hardware = z.output<typeof answers.Hardware>;

@@ -262,7 +262,7 @@ export function createLoop(deps: LoopDeps) {
 
 function warmthOf({ settings, histories, metrics, clock }: LoopDeps, reporter: ReturnType<typeof createReporter>): Warmth {
   return createWarmth({
-    zone: settings.SVC_TIME_ZONE ?? new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    zone: settings.SVC_TIME_ZONE,
     histories: histories?.files,
     known: histories?.known,
     onEnded(slot, { because, right, loads, outcomes }) {

@@ -1,9 +1,10 @@
-/** The Settings page: authentication, tokens and the version of the service. */
+/** The Settings page: authentication, tokens, the source of the configuration, and the version of the service. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
 import { DataTable } from '../parts/data-table.tsx';
+import { SourcePanel } from './source.tsx';
 import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
@@ -40,6 +41,7 @@ export function SettingsPage(): JSX.Element {
         {tokens.kind === 'failed' && <p role="alert">{tokens.message}</p>}
         {tokens.kind === 'done' && tokens.value !== undefined && <TokenTable tokens={tokens.value.tokens} onRevoke={setRevoking} />}
       </section>
+      <SourcePanel />
       <ServiceFacts />
       {creating && (
         <CreateToken

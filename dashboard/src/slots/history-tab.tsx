@@ -1,10 +1,13 @@
-/** The revisions of a slot, newest first, each with an undo. */
+/** The revisions of a slot, newest first, each with an undo; and whether edits take effect. */
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { formatTime } from '../decide/format.ts';
+import { messageOf } from '../io/client.ts';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
+import { isTable } from '../decide/patch.ts';
 import { T } from '../texts.ts';
-import type { Revision, Revisions } from '../types.ts';
+import type { Revision, Revisions, Slot } from '../types.ts';
 import { undoChange } from './slot-actions.ts';
 
 export function HistoryTab({ name }: { readonly name: string }): JSX.Element {
@@ -14,6 +17,7 @@ export function HistoryTab({ name }: { readonly name: string }): JSX.Element {
   const loaded = useLoaded((signal) => client.fetchJson<Revisions>(path, { signal }), [name, slot]);
   return (
     <div class="tab">
+      {slot !== undefined && <Pause slot={slot} />}
       <LoadStatus loaded={loaded} />
       {loaded.kind === 'done' && loaded.value.revisions.length === 0 && <p>{loaded.value.kept ? T.noHistory : T.historyOff}</p>}
       {loaded.kind === 'done' && (
@@ -23,6 +27,36 @@ export function HistoryTab({ name }: { readonly name: string }): JSX.Element {
           ))}
         </ol>
       )}
+    </div>
+  );
+}
+
+/** While rollouts are paused, edits are kept and take no effect. */
+function Pause({ slot: { name, spec, resource_version: version } }: { readonly slot: Slot }): JSX.Element | null {
+  const { client } = useApp();
+  const may = useMay();
+  const [failure, setFailure] = useState('');
+  const rollout = isTable(spec?.['rollout']) ? spec['rollout'] : {};
+  const isPaused = rollout['paused'] === true;
+  if (spec === null || (!isPaused && !may('admin'))) return null;
+  const send = (): void => {
+    setFailure('');
+    // The table goes with its last key.
+    const resumed = Object.keys(rollout).length > 1 ? { paused: null } : null;
+    const body = { spec: { rollout: isPaused ? resumed : { paused: true } }, resource_version: version };
+    client
+      .fetchJson(`/api/slots/${encodeURIComponent(name)}`, { method: 'PATCH', body })
+      .catch((error: unknown) => setFailure(messageOf(error)));
+  };
+  return (
+    <div class="row">
+      <p class="why">{isPaused ? T.rolloutsPaused : T.rolloutsRun}</p>
+      {may('admin') && (
+        <button type="button" onClick={send}>
+          {isPaused ? T.resumeRollouts : T.pauseRollouts}
+        </button>
+      )}
+      {failure !== '' && <p role="alert">{failure}</p>}
     </div>
   );
 }

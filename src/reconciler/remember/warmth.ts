@@ -21,8 +21,8 @@ interface Times {
 }
 
 interface WarmthDeps {
-  /** IANA name of the time zone. */
-  readonly zone: string;
+  /** IANA name of the time zone. Default: that of this machine. */
+  readonly zone?: string | undefined;
   /** Default: nothing is kept. */
   readonly histories?: Pick<RequestHistories, 'write'> | undefined;
   /** What earlier controllers have learned. */
@@ -35,8 +35,13 @@ export type Warmth = ReturnType<typeof createWarmth>;
 /** Enough to read a model from a slow disk before it is loaded. */
 const SOON_MS = 60_000;
 
-export function createWarmth({ zone, histories, known = new Map(), onEnded }: WarmthDeps) {
-  const format = localFormat(zone);
+export function createWarmth({ zone: given, histories, known = new Map(), onEnded }: WarmthDeps) {
+  let found: { readonly zone: string; readonly format: Intl.DateTimeFormat } | undefined;
+  /** Called when a slot needs it: to load the data of time zones takes 40 ms, and most services have no such slot. */
+  function place() {
+    const zone = found?.zone ?? given ?? new Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return (found ??= { zone, format: localFormat(zone) });
+  }
   const learned = new Map<SlotName, Learned>([...known].map(([name, history]) => [name, { ...NOTHING_LEARNED, history }]));
   /** The last requests that were learned from, in monotonic milliseconds. */
   const notedAt = new Map<SlotName, number>();
@@ -46,6 +51,7 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
   function schedule(entries: readonly string[], wallNow: number) {
     const last = answers.get(entries);
     if (last !== undefined && wallNow >= last.from && wallNow < last.until) return last;
+    const { zone } = place();
     const { entry, until } = scheduledAt(entries, zone, wallNow);
     const because = entry === undefined ? undefined : reuse(last?.because, scheduledBy(entry, zone));
     const answer = { from: wallNow, until, because };
@@ -72,6 +78,7 @@ export function createWarmth({ zone, histories, known = new Map(), onEnded }: Wa
       for (const slot of slots.values()) {
         const { name } = slot;
         if (slot.spec.lifecycle.prewarm !== 'learned') continue;
+        const { format } = place();
         local ??= localTime(format, wallNow);
         const before = learned.get(name) ?? NOTHING_LEARNED;
         const at = requestAt.get(name);

@@ -87,7 +87,7 @@ export interface ConfigSource {
   /** The commit that brought the text of a slot, unless the source is suspended or does not declare the slot. */
   commitOf(slot: SlotName): string | undefined;
   /** Whether a webhook's body has this signature, in the form of `X-Hub-Signature-256`. */
-  isSigned(body: Buffer, signature: string): Promise<boolean>;
+  isSigned(body: Uint8Array, signature: string): Promise<boolean>;
   /** As the last look found it. Undefined before the first one. */
   isSynced(): boolean | undefined;
 }
