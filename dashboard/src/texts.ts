@@ -147,6 +147,8 @@ export const T = {
   rolloutsRun: 'Edits take effect at once.',
   pauseRollouts: 'Pause rollouts',
   resumeRollouts: 'Resume rollouts',
+  expectedSpeed: (rate: number, like: string) =>
+    `about ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} tokens/s, from ${like} on this machine`,
   importTitle: 'From this address',
   importWhy: 'The publisher of the file says its SHA-256. A file that differs is refused.',
   importName: 'Name in the model store',

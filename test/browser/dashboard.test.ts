@@ -224,7 +224,9 @@ describeWithBrowser('the dashboard', () => {
   // The accessibility check is slow. Two looks cover both themes and both widths.
   const isChecked = ({ theme, width }: VisitOptions): boolean => (theme === 'light') === (width === 1280);
 
-  test.each(LOOKS)(
+  // Others are for pictures only.
+  const looks: readonly VisitOptions[] = process.env['SVC_TEST_SCREENSHOTS'] === undefined ? LOOKS.filter(isChecked) : LOOKS;
+  test.each(looks)(
     'has no accessibility violations and no overflow: $theme, $width px',
     async (look) => {
       await load();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES, encodeDemoModel } from '../../toolboxes/demo/demo-models.ts';
 import { startFakeHub, type FakeHub } from '../support/hub/fake-hub.ts';
 import { bufferFile } from '../support/hub/virtual-file.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { chatText, isAnswering, startService, type Service } from '../support/service.ts';
 import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
@@ -49,6 +50,25 @@ describeWithBrowser('a search of the Hub in the dashboard', () => {
     await dialog.getByRole('button', { name: 'Apply' }).click();
     await service.until('primary', 'ready', (slot) => isAnswering(slot) && slot?.status.model === 'hf:o/owl-7:Q8_0');
     expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-owl']);
+  }, 90_000);
+
+  test('takes the address of a model, and that of a file with its hash', async () => {
+    const page = await visit(`${service.url}/#/models`);
+    await page.getByLabel('Search models').fill('https://huggingface.co/o/owl-3/blob/main/owl-Q8_0.gguf');
+    const row = page.locator('.model-row').filter({ has: page.getByRole('heading', { name: 'hf:o/owl-3/owl-Q8_0.gguf' }) });
+    await row.getByRole('button', { name: 'Load into primary' }).waitFor();
+    await page.getByLabel('Search models').fill(`${hub.url}/o/owl-4/resolve/main/owl-Q4_K_M.gguf`);
+    await page.getByRole('heading', { name: 'From this address' }).waitFor();
+    const name = page.getByLabel('Name in the model store');
+    expect(await name.inputValue()).toBe('owl-Q4_K_M.gguf');
+    await name.fill('own/owl.gguf');
+    await page.getByLabel('SHA-256').fill('0'.repeat(64));
+    await page.getByRole('button', { name: 'Download', exact: true }).first().click();
+    await page.getByText('Downloading "own/owl.gguf"').waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    const failed = async () => await (await fetch(`${service.url}/api/pulls`)).text();
+    await eventually('the file with another hash is refused', async () => /"failed":true/.test(await failed()), 30_000);
+    expect(await failed()).toMatch(/hash|SHA-256/i);
   }, 90_000);
 
   test('"Change model" of a slot offers what it can serve only', async () => {

@@ -1,7 +1,8 @@
 /** Results of a search of the Hugging Face Hub, below the models that the service knows. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
+import { expectedSpeed, measuredSpeeds, type MeasuredSpeed } from '../decide/expected-speed.ts';
 import { bestOf, entryOf, labelOf } from '../decide/found-models.ts';
 import { slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
@@ -9,7 +10,7 @@ import { allSlots } from '../io/store.ts';
 import { SelectField } from '../parts/fields.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { T } from '../texts.ts';
-import type { FoundModel, ModelSearch } from '../types.ts';
+import type { FoundModel, Models, ModelSearch, UsageReport } from '../types.ts';
 import { ModelRow, type ModelRowProps } from './model-row.tsx';
 
 type RowProps = Omit<ModelRowProps, 'model' | 'children'>;
@@ -17,6 +18,7 @@ type RowProps = Omit<ModelRowProps, 'model' | 'children'>;
 /** Sends a request only when asked to: the Hub limits them. */
 export function HubSearch({ text, ...rest }: RowProps & { readonly text: string }): JSX.Element {
   const [asked, setAsked] = useState('');
+  const measured = useMeasuredSpeeds();
   const words = text.trim();
   return (
     <section>
@@ -27,12 +29,36 @@ export function HubSearch({ text, ...rest }: RowProps & { readonly text: string 
           {T.hubSearch(words)}
         </button>
       )}
-      {words !== '' && asked === words && <Results key={words} text={words} {...rest} />}
+      {words !== '' && asked === words && <Results key={words} text={words} measured={measured} {...rest} />}
     </section>
   );
 }
 
-function Results({ text, cursor, ...rest }: RowProps & { readonly text: string; readonly cursor?: string }): JSX.Element {
+/** What models have done on this machine in the last 30 days. Empty until then, and without the scope to know it. */
+function useMeasuredSpeeds(): readonly MeasuredSpeed[] {
+  const { client } = useApp();
+  const mayRead = useMay()('all');
+  const loaded = useLoaded(
+    async (signal) => {
+      if (!mayRead) return [];
+      const [{ usage }, { models }] = await Promise.all([
+        client.fetchJson<UsageReport>('/api/usage?by=model', { signal }),
+        client.fetchJson<Models>('/api/models', { signal }),
+      ]);
+      return measuredSpeeds(usage, models);
+    },
+    [mayRead],
+  );
+  return loaded.kind === 'done' ? loaded.value : [];
+}
+
+interface ResultsProps extends RowProps {
+  readonly text: string;
+  readonly measured: readonly MeasuredSpeed[];
+  readonly cursor?: string;
+}
+
+function Results({ text, cursor, ...rest }: ResultsProps): JSX.Element {
   const { client, store } = useApp();
   const [isMore, setMore] = useState(false);
   const query = new URLSearchParams({ q: text, ...(cursor === undefined ? {} : { cursor }) });
@@ -66,7 +92,9 @@ function Results({ text, cursor, ...rest }: RowProps & { readonly text: string; 
   );
 }
 
-function FoundRow({ found, ...rest }: RowProps & { readonly found: FoundModel }): JSX.Element {
+type FoundRowProps = RowProps & { readonly found: FoundModel; readonly measured: readonly MeasuredSpeed[] };
+
+function FoundRow({ found, measured, ...rest }: FoundRowProps): JSX.Element {
   const [uri, setUri] = useState(bestOf(found)?.uri);
   const chosen = found.quantisations.find((each) => each.uri === uri);
   if (chosen === undefined)
@@ -80,7 +108,9 @@ function FoundRow({ found, ...rest }: RowProps & { readonly found: FoundModel })
     );
   const options = found.quantisations.map((each) => [each.uri, labelOf(each)] as const);
   const page = safeLink(found.url);
+  const speed = expectedSpeed(chosen.size_bytes, measured);
   const tags = [
+    speed !== undefined && T.expectedSpeed(speed.tokensPerSecond, speed.like),
     T.downloads(found.downloads.toLocaleString('en')),
     found.gated && T.gated,
     found.needs_acceptance && T.licenceOpen,
