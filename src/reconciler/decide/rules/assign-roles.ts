@@ -12,6 +12,7 @@
  * A new workload that fails leaves the old one serving. Pure.
  */
 import type { Finding } from '../../../schema/words/failure.ts';
+import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { Fault } from '../facts/actions.ts';
 import type { SlotView, WorkloadView } from '../facts/view.ts';
 import { describeAltered, repairsDrift } from './repair.ts';
@@ -245,5 +246,5 @@ export function counts(fault: Fault, workload: WorkloadView, view: SlotView, unw
 
 /** Without a template, only a workload that was started for this spec has surely not ended before the last edit. */
 function isSurelyCurrent(workload: WorkloadView, view: SlotView): boolean {
-  return view.template === undefined ? workload.known.origin?.spec === view.spec : isCurrent(workload, view);
+  return view.template === undefined ? isSameValue(workload.known.origin?.spec, view.spec) : isCurrent(workload, view);
 }

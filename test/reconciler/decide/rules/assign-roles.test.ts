@@ -276,4 +276,11 @@ describe('the roles of workloads:', () => {
   for (const [sentence, [scene, options, roles]] of Object.entries(CASES)) {
     test(`${sentence}`, () => expect(rolesOf(scene, options)).toBe(roles));
   }
+
+  test('a crash counts while the model is missing, also after the same text was read again', () => {
+    const { desired, observed, slot } = factsOf({ model: 'missing', workloads: [{ id: 'w1', started: true, phase: 'exited' }] });
+    const view = viewSlot(slotFactsOf(slot, gather(desired, observed, NOW)), NOW);
+    const again = { ...view, spec: { ...view.spec } };
+    expect(assignRoles(again, { ...FREE, startable: false }).draining.map(({ failure }) => failure?.kind)).toEqual(['crash']);
+  });
 });
