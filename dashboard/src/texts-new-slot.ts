@@ -2,6 +2,7 @@
 export const N = {
   open: 'New slot…',
   title: 'New slot',
+  withModel: 'New slot with it…',
   purpose: 'Purpose',
   purposes: {
     chat: 'Chat and text',

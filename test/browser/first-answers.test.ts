@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import type { Scope } from '../../src/schema/words/access.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
@@ -233,7 +234,7 @@ describeWithBrowser('the dashboard for a token that may not change anything', ()
       const page = await visit(world.url);
       const card = page.locator('[data-slot=primary]');
       await card.getByRole('link', { name: 'Explain' }).waitFor();
-      await page.waitForFunction(`document.querySelectorAll('[data-slot=primary] .links a').length === ${links.length}`);
+      await eventually('the links are shown', async () => (await page.locator('[data-slot=primary] .links a').count()) === links.length);
       expect(await card.locator('.links a').allTextContents()).toEqual(links);
       const offered = await card.locator('.buttons > *').allTextContents();
       expect(offered.toSorted()).toEqual(buttons);

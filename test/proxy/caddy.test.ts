@@ -244,9 +244,9 @@ describeWithCaddy('The proxy', ({ program }) => {
         const page = await (await browser.newContext(signedIn(world))).newPage();
         await open(page, `${world.origin}/chat/`);
         expect(page.url()).toBe(`${world.chatOrigin}/`);
-        await page.waitForFunction(
-          'document.getElementById("user").textContent !== "" && document.getElementById("socket").textContent !== ""',
-        );
+        // No script may be compiled from a text here, as `waitForFunction` would.
+        await page.locator('#user', { hasText: /./ }).waitFor();
+        await page.locator('#socket', { hasText: /./ }).waitFor();
         expect(await page.textContent('#user')).toBe(`${USER}@localhost`);
         expect(await page.textContent('#socket')).toBe(`socket of ${USER}@localhost`);
         // The bookmark of somebody who has closed the browser since.

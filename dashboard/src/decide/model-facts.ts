@@ -18,7 +18,7 @@ export function splitModels(models: readonly ModelEntry[]): {
 }
 
 /** What requests ask of a model of each kind, and the built-in slot for it. */
-const USES: Readonly<Record<NonNullable<ModelEntry['kind']>, { readonly serves: Capability; readonly slot: string | undefined }>> = {
+const USES: Readonly<Record<NonNullable<ModelEntry['kind']>, { readonly serves: Purpose; readonly slot: string | undefined }>> = {
   chat: { serves: 'chat', slot: 'primary' },
   coder: { serves: 'chat', slot: 'primary' },
   vision: { serves: 'chat', slot: 'primary' },
@@ -46,6 +46,9 @@ export function modelsFor(purpose: Purpose, models: readonly ModelEntry[]): read
   const fitting = models.filter((model) => model.selectable && useOf(model)?.serves === purpose);
   return fitting.toSorted((one, other) => Number(other.present) - Number(one.present));
 }
+
+/** Undefined for a model of an engine of the user's own, which may serve anything. */
+export const purposeOf = (model: ModelEntry): Purpose | undefined => useOf(model)?.serves;
 
 /** The built-in slot of a purpose, or a name after the purpose that no slot has. */
 export function freeName(purpose: Purpose, names: readonly string[]): string {

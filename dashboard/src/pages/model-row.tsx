@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
-import { fitOf, neededBytes, pullOf, slotsFor } from '../decide/model-facts.ts';
+import { fitOf, freeName, neededBytes, pullOf, purposeOf, slotsFor } from '../decide/model-facts.ts';
 import { safeLink } from '../decide/untrusted.ts';
 import { ApiError, messageOf, type Client } from '../io/client.ts';
 import type { Table } from '../decide/patch.ts';
@@ -13,7 +13,7 @@ import { T } from '../texts.ts';
 import type { Hardware, ModelEntry, Pull } from '../types.ts';
 import { DownloadBar } from '../parts/download-bar.tsx';
 import { FitCheck } from './fit-check.tsx';
-import { loadChange } from '../slots/slot-actions.ts';
+import { createChange, loadChange } from '../slots/slot-actions.ts';
 import { allSlots } from '../io/store.ts';
 
 export interface ModelRowProps {
@@ -162,6 +162,8 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
       setAsksLicence(body === undefined && isLicenceRefusal(error, model));
     });
   };
+  const purpose = purposeOf(model);
+  const declare = (name: string): void => void (change.value = createChange(name, model.id, model.provider));
   const fitting = target === undefined ? slotsFor(model, allSlots(store)) : [target];
   const pulling = pull !== undefined && !pull.failed;
   if (!may('admin')) return null;
@@ -179,6 +181,11 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
       )}
       {model.present && <DeleteModel id={model.id} path={path} onDone={onPull} />}
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
+      {model.selectable && target === undefined && purpose !== undefined && (
+        <button type="button" onClick={() => declare(freeName(purpose, store.names.peek() ?? []))}>
+          {N.withModel}
+        </button>
+      )}
       {failure !== '' && <p role="alert">{failure}</p>}
       {asksLicence && (
         <p>
