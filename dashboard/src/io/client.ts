@@ -25,7 +25,12 @@ export interface RequestOptions {
   readonly ifNoneMatch?: '*';
   readonly lastEventId?: string;
   readonly signal?: AbortSignal;
+  /** It may be sent twice. Default: only `GET`, and requests for a plan, may. */
+  readonly mayRepeat?: boolean;
 }
+
+/** Chromium gives up all requests when a network interface of its machine comes or goes, as one of a container does. */
+const REPEAT_MS = 300;
 
 export interface Client {
   /**
@@ -44,7 +49,7 @@ export function createClient(onUnauthorized: () => void): Client {
 
   async function send(
     path: string,
-    { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: RequestOptions = {},
+    { method = 'GET', body, ifMatch, ifNoneMatch, lastEventId, signal }: RequestOptions,
   ): Promise<Response> {
     const sentToken = token;
     const headers = new Headers();
@@ -65,13 +70,29 @@ export function createClient(onUnauthorized: () => void): Client {
     throw await errorOf(response);
   }
 
+  /** Does it once more after a failure of the network. */
+  async function repeated<Answer>(
+    path: string,
+    options: RequestOptions,
+    work: (options: RequestOptions) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { method = 'GET', mayRepeat = method === 'GET' || path === '/api/plan', signal } = options;
+    try {
+      return await work(options);
+    } catch (error) {
+      if (!mayRepeat || !(error instanceof TypeError) || signal?.aborted === true) throw error;
+      await new Promise((resolve) => setTimeout(resolve, REPEAT_MS));
+      return await work(options);
+    }
+  }
+
   return {
-    fetch: send,
-    async fetchJson(path, options) {
-      const response = await send(path, options);
-      const text = await response.text();
-      return text === '' ? undefined : JSON.parse(text);
-    },
+    fetch: (path, options = {}) => repeated(path, options, async (given) => await send(path, given)),
+    fetchJson: (path, options = {}) =>
+      repeated(path, options, async (given) => {
+        const text = await (await send(path, given)).text();
+        return text === '' ? undefined : JSON.parse(text);
+      }),
     setToken(next) {
       token = next.trim();
     },

@@ -29,7 +29,7 @@ export function connectEvents({ client, onEvent, onOpen, onFreshness }: EventStr
     const quiet = new AbortController();
     let timer = setTimeout(() => quiet.abort(), SILENCE_MS);
     try {
-      const response = await client.fetch('/api/events', { lastEventId: lastId, signal: quiet.signal });
+      const response = await client.fetch('/api/events', { lastEventId: lastId, signal: quiet.signal, mayRepeat: false });
       onFreshness('live');
       onOpen();
       attempt = 0;

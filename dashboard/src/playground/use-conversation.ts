@@ -75,7 +75,7 @@ export async function readAnswer(
   const sentAt = performance.now();
   let firstAt: number | undefined;
   try {
-    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal: stop });
+    const response = await client.fetch('/v1/chat/completions', { method: 'POST', body, signal: stop, mayRepeat: true });
     await eachEvent(response, (data) => {
       read = extendAnswer(read, data);
       if (read.content !== '' || read.reasoning !== '') firstAt ??= performance.now();
