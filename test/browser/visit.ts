@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { openPage } from '../support/open-page.ts';
 import { buildDashboard, launch } from './dashboard.ts';
 
 export interface VisitOptions {
@@ -58,7 +59,7 @@ export function setUpBrowser(): Visit {
     visits.push({ context, faults });
     await watch({ context, page, faults, origin: new URL(url).origin, ignored: networkFails ? ANSWERED_OR_FAILED : ANSWERED });
     await prepare?.(page);
-    await page.goto(url);
+    await openPage(page, url);
     return page;
   };
 }

@@ -2,11 +2,12 @@
 import { get } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { OpenAI } from 'openai';
-import { chromium, type Page } from 'playwright-core';
+import { chromium } from 'playwright-core';
 import { fetch as undiciFetch } from 'undici';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { buildDashboard } from '../browser/dashboard.ts';
 import { BROWSER } from '../support/browser-path.ts';
+import { openPage } from '../support/open-page.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { describeWithCaddy } from '../support/require/require-caddy.ts';
 import { BASIC, HOSTNAME, PASSWORD, PROXY_SECRET, startProxyWorld, USER, type ProxyWorld } from './proxy-world.ts';
@@ -187,7 +188,7 @@ describeWithCaddy('The proxy', ({ program }) => {
         const page = await (await browser.newContext(signedIn(world))).newPage();
         const refused: string[] = [];
         page.on('response', (answer) => void (answer.status() >= 400 && refused.push(`${answer.status()} ${answer.url()}`)));
-        await open(page, `${world.origin}/`);
+        await openPage(page, `${world.origin}/`);
         await page.getByText('Live', { exact: true }).waitFor();
         const clock = page.locator('[data-slot=clock]');
         await clock.getByRole('button', { name: 'Unload', exact: true }).click();
@@ -208,7 +209,7 @@ describeWithCaddy('The proxy', ({ program }) => {
       const browser = await launchBrowser();
       try {
         const page = await (await browser.newContext(signedIn(world, 'wrong'))).newPage();
-        await expect(open(page, `${world.origin}/`)).rejects.toThrow(/ERR_INVALID_AUTH_CREDENTIALS|ERR_HTTP_RESPONSE_CODE_FAILURE/);
+        await expect(openPage(page, `${world.origin}/`)).rejects.toThrow(/ERR_INVALID_AUTH_CREDENTIALS|ERR_HTTP_RESPONSE_CODE_FAILURE/);
       } finally {
         await browser.close();
       }
@@ -218,7 +219,7 @@ describeWithCaddy('The proxy', ({ program }) => {
       const browser = await launchBrowser();
       try {
         const page = await (await browser.newContext(signedIn(world))).newPage();
-        await open(page, `${world.origin}/chat/`);
+        await openPage(page, `${world.origin}/chat/`);
         const statusOf = async (script: string, path: string): Promise<unknown> => {
           const answered = page.waitForResponse((response) => response.url() === `${world.origin}${path}`);
           await page.evaluate(script);
@@ -242,7 +243,7 @@ describeWithCaddy('The proxy', ({ program }) => {
       const browser = await launchBrowser();
       try {
         const page = await (await browser.newContext(signedIn(world))).newPage();
-        await open(page, `${world.origin}/chat/`);
+        await openPage(page, `${world.origin}/chat/`);
         expect(page.url()).toBe(`${world.chatOrigin}/`);
         // No script may be compiled from a text here, as `waitForFunction` would.
         await page.locator('#user', { hasText: /./ }).waitFor();
@@ -251,7 +252,7 @@ describeWithCaddy('The proxy', ({ program }) => {
         expect(await page.textContent('#socket')).toBe(`socket of ${USER}@localhost`);
         // The bookmark of somebody who has closed the browser since.
         const later = await (await browser.newContext({ ignoreHTTPSErrors: true })).newPage();
-        await expect(open(later, `${world.chatOrigin}/`)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
+        await expect(openPage(later, `${world.chatOrigin}/`)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
       } finally {
         await browser.close();
       }
@@ -263,16 +264,6 @@ describeWithCaddy('The proxy', ({ program }) => {
     }, 60_000);
   });
 });
-
-/** Chromium gives up what it loads when a network interface of this machine comes or goes, which containers beside the tests cause. */
-async function open(page: Page, url: string): Promise<void> {
-  try {
-    await page.goto(url);
-  } catch (error) {
-    if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error;
-    await open(page, url);
-  }
-}
 
 const launchBrowser = () =>
   chromium.launch({

@@ -83,6 +83,7 @@ describe('/api/status', () => {
         in_flight: 2,
         parked: 7,
         progress: null,
+        totals: null,
       },
     ]);
   });
