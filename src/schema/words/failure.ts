@@ -41,9 +41,10 @@ export const quoteOutput = (what: 'last log line' | 'output', text: string): str
 const QUOTED_OUTPUT = /\b(last log line|output): "[^"]*"/g;
 /**
  * An absolute path, in quotes or up to the next separator. Routes of the service, URLs and references are none, nor
- * is what is below `/dev`, `/proc` and `/sys`, where all machines are alike.
+ * is what is below `/dev`, `/proc` and `/sys`, where all machines are alike. `/dev/shm` has files of users.
  */
-const HOST_PATH = /(?<![\w./\]#~-])(?!\/(?:\/|(?:api|v1|v2|rerank|chat|dev|proc|sys)(?![\w.-])))(?:(?<=")\/[^"\n]+|\/[^\s"'`()[\]<>,;:]+)/g;
+const HOST_PATH =
+  /(?<![\w./\]#~-])(?!\/(?:\/|(?:api|v1|v2|rerank|chat|dev(?!\/shm\/)|proc|sys)(?![\w.-])))(?:(?<=")\/[^"\n]+|\/[^\s"'`()[\]<>,;:]+)/g;
 
 /** Hides quoted output and paths of the host, but says that they were there. Pure. */
 export const hideHostText = (message: string): string => message.replace(QUOTED_OUTPUT, `$1: "${HIDDEN}"`).replace(HOST_PATH, HIDDEN);

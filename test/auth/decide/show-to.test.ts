@@ -40,6 +40,7 @@ test.each([
   ['12 tok/s, and/or 1 / 2, ~/.config/svc, owner/repo', undefined],
   ['http://127.0.0.1:8080/x, https://[::1]:8080/y', undefined],
   ['The device "/dev/kfd" and /proc/meminfo', undefined],
+  ['Files of somebody in "/dev/shm/anna/llama-server" and /dev/shm/anna', 'Files of somebody in "(hidden)" and (hidden)'],
   ['"/api-data/x" is a directory', '"(hidden)" is a directory'],
   [LOGGED, 'Failed 5 times; last log line: "(hidden)"; edit the slot'],
 ])('hideHostText(%j)', (text, shown = text) => expect(hideHostText(text)).toBe(shown));
