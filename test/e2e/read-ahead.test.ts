@@ -13,15 +13,21 @@ import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { isAnswering, servingProcess, startService, type Service } from '../support/service.ts';
 
+/** Temporary files may be in memory, where nothing is to be read ahead. */
+const ON_DISK = '/var/tmp';
 const slotOf = (model: string): string => `backend = "cpu"\n[model]\ndefault = "${model}"\n[lifecycle]\nswap = "drain"\n`;
 const RUNTIMES = {
   process: {
     start: async () =>
-      startService({ runtime: 'process', environment: { PATH: `${await directoryOfLlamaServer()}:${process.env['PATH'] ?? ''}` } }),
+      startService({
+        runtime: 'process',
+        above: ON_DISK,
+        environment: { PATH: `${await directoryOfLlamaServer()}:${process.env['PATH'] ?? ''}` },
+      }),
     serverOf: async (service: Service) => (await servingProcess(service)) ?? 0,
   },
   podman: {
-    start: async () => startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX }),
+    start: async () => startService({ runtime: 'podman', above: ON_DISK, toolboxes: GGUF_TOOLBOX }),
     serverOf: async (service: Service) => {
       const container = /served by "([^"]+)"/.exec(await explain(service))?.[1] ?? '';
       return Number(execFileSync('podman', [...PODMAN, 'inspect', '--format', '{{.State.Pid}}', container], { encoding: 'utf8' }));

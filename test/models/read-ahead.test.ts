@@ -1,7 +1,6 @@
 /** Files that are read ahead: real files, and entries that are none. */
 import { execFileSync } from 'node:child_process';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createReadAhead } from '../../src/models/read-ahead.ts';
@@ -11,9 +10,11 @@ import { ModelId, SlotName } from '../../src/schema/words/names.ts';
 import { eventually } from '../support/eventually.ts';
 
 const MIB = 2 ** 20;
+/** Temporary files may be in memory, where nothing is to be read ahead. */
+const ON_DISK = '/var/tmp';
 const slot = SlotName.parse('primary');
 let directory: string;
-beforeEach(async () => void (directory = await mkdtemp(path.join(tmpdir(), 'svc-read-ahead-'))));
+beforeEach(async () => void (directory = await mkdtemp(path.join(ON_DISK, 'svc-read-ahead-'))));
 afterEach(async () => await rm(directory, { recursive: true, force: true }));
 
 /** A disk that has delivered as many bytes as it is told to; `cached` means that it delivers nothing. */

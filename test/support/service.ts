@@ -70,6 +70,8 @@ export interface ServiceOptions {
   readonly engine?: 'installed';
   /** The engine of speech is shared as well, and its demo models are written. */
   readonly speech?: true;
+  /** Its files are below this directory. Default: that of temporary files, which may be in memory. */
+  readonly above?: string;
   /** It runs there, and listens on all addresses. `url` leads to it all the same. */
   readonly host?: NetworkHost;
 }
@@ -77,7 +79,7 @@ export interface ServiceOptions {
 const READY_MS = 60_000;
 
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const dir = await mkdtemp(join(tmpdir(), 'svc-e2e-'));
+  const dir = await mkdtemp(join(options.above ?? tmpdir(), 'svc-e2e-'));
   const configDir = join(dir, 'config');
   const modelsDir = join(dir, 'models');
   await mkdir(join(configDir, 'slots'), { recursive: true });
