@@ -11,7 +11,7 @@ function answering(...answers: readonly ('lost' | number)[]): string[] {
   const sent: string[] = [];
   globalThis.fetch = async (input, init) => {
     const answer = answers[sent.length];
-    sent.push(`${init?.method} ${String(input)}`);
+    sent.push(`${init?.method} ${typeof input === 'string' ? input : ''}`);
     if (answer === 'lost' || answer === undefined) throw new TypeError('Failed to fetch');
     return await Promise.resolve(new Response('{"fine":true}', { status: answer }));
   };
