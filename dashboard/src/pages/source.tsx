@@ -88,7 +88,7 @@ function SourceFacts({ source }: { readonly source: SourceStatus }): JSX.Element
   const { url, ref, path, revision, applied_at: appliedAt, head, fetched_at: fetchedAt, held_until: heldUntil } = source;
   const time = (at: string | null): string => formatTime(at, now.peek());
   const facts: readonly NamedFact[] = [
-    [G.repository, `${url} (${ref}${path === '' ? '' : `, ${path}`})`],
+    [G.repository, `${url} (${ref}${path === '' || path === '.' ? '' : `, ${path}`})`],
     [G.applied, revision === null ? G.never : `${shortOf(revision)} ${time(appliedAt)}`],
     [G.newest, head === null ? G.unknown : `${shortOf(head.commit)} ${head.subject} (${head.author}, ${time(head.at)})`],
     [G.fetched, fetchedAt === null ? G.never : time(fetchedAt)],
