@@ -22,7 +22,7 @@ operator    An operator's hour in the cluster of KUBECONFIG: edits, drain, kills
               SVC_TEST_PHASE_S sets the length of each phase in seconds (default: 60)
 prompts     The real llama-server and the service are killed while a conversation is saved or restored; a full disk (2 min)
 pulls       A download of 500 MB that is killed 200 times
-simulation  10,000 fresh random worlds; "npm test" runs 1,800, of which 600 are fresh (3 min)
+simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are fresh (3 min)
               SVC_TEST_SCALE=10 runs 100,000 (30 min)
 speech      Three hours of silence and noise through the speech server
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)

@@ -2,7 +2,6 @@
 export const N = {
   open: 'New slot…',
   title: 'New slot',
-  withModel: 'New slot with it…',
   purpose: 'Purpose',
   purposes: {
     chat: 'Chat and text',

@@ -98,6 +98,10 @@ describeWithBrowser('the chat of the dashboard', () => {
     expect(await page.getByRole('row', { name: 'demo-fox' }).textContent()).toBe('demo-fox11');
     expect(await page.getByRole('row', { name: 'demo-owl' }).textContent()).toBe('demo-owl01');
     expect(await accessibilityFaults(page)).toEqual([]);
+    // The same answers to another question are judged anew.
+    await page.getByRole('button', { name: 'Ask all' }).click();
+    await fox.getByRole('button', { name: 'This answer is better' }).click();
+    expect(await page.getByRole('row', { name: 'demo-fox' }).textContent()).toBe('demo-fox22');
     await page.getByRole('checkbox', { name: /^second/ }).uncheck();
     expect(await page.getByRole('button', { name: 'Ask all' }).isDisabled()).toBe(true);
   }, 90_000);

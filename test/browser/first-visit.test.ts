@@ -49,19 +49,19 @@ describeWithBrowser('a first visit', () => {
     await page.getByLabel('Search models').fill('owl');
     await click(button('Search the Hub for "owl"'), 'Search the Hub');
     const row = page.locator('.model-row').filter({ has: page.getByRole('heading', { name: FOUND }) });
-    await click(row.getByRole('button', { name: 'New slot with it…' }), 'New slot with it');
+    await click(row.getByRole('button', { name: 'New slot…' }), 'New slot');
     await apply();
     await service.until('primary', 'answering', isAnswering, 60_000);
 
     await click(dialog.getByRole('button', { name: 'Close' }), 'Close');
     await click(link('Playground'), 'Playground');
     await page.getByLabel('Message').fill('Who are you?');
-    await click(button('Send'), 'Send');
+    await page.getByLabel('Message').press('Enter');
     await page.locator('.message.assistant', { hasText: DEMO_SENTENCES['demo-owl'] }).waitFor();
 
     await click(link('Models'), 'Models');
     const fox = page.locator('.model-row').filter({ has: page.getByRole('heading', { name: 'demo-fox', exact: true }) });
-    await click(fox.getByRole('button', { name: 'New slot with it…' }), 'New slot with it');
+    await click(fox.getByRole('button', { name: 'New slot…' }), 'New slot');
     await apply();
     await service.until('chat', 'answering', isAnswering, 60_000);
     await click(dialog.getByRole('button', { name: 'Close' }), 'Close');
@@ -81,14 +81,10 @@ describeWithBrowser('a first visit', () => {
     await click(dialog.getByRole('button', { name: 'Create token' }), 'Create token');
     await click(button('Done'), 'Done');
 
-    await fetch(`${service.url}/api/slots/primary`, {
-      method: 'PATCH',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ spec: { model: { default: 'demo-fox' } } }),
-    });
+    await click(link('Models'), 'Models');
+    await click(fox.getByRole('button', { name: 'Load into', exact: true }), 'Load into');
+    await apply();
     await service.until('primary', 'changed', (slot) => isAnswering(slot) && slot?.status.model === 'demo-fox', 60_000);
-    await click(link('Slots'), 'Slots');
-    await click(page.locator('[data-slot=primary]').getByRole('link', { name: 'Timeline' }), 'Timeline');
     await click(dialog.getByRole('link', { name: 'History' }), 'History');
     await click(dialog.getByRole('button', { name: 'Undo to 1' }), 'Undo');
     await dialog.locator('.plan').waitFor();

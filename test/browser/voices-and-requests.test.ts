@@ -50,6 +50,8 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     ]);
     expect(spoken.status()).toBe(200);
     expect(JSON.parse(spoken.request().postData() ?? '')).toMatchObject({ model: 'tts', voice: 'low' });
+    // What the header covers while the page is scrolled is not too small.
+    await page.evaluate('scrollTo(0, 0)');
     await picture(page, 'playground-voices');
     expect(await accessibilityFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Delete voice "low"' }).click();

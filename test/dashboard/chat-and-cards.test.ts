@@ -4,8 +4,9 @@ import { EMPTY_ANSWER, chatBody, extendAnswer, openCalls, readMessages, toolResu
 import { findMath, readMath } from '../../dashboard/src/decide/math.ts';
 import { slotsFor } from '../../dashboard/src/decide/model-facts.ts';
 import { fixOf, groupConditions } from '../../dashboard/src/decide/slot-facts.ts';
-import type { Capability, Condition, ModelEntry, Slot } from '../../dashboard/src/types.ts';
+import type { Capability, Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
+import { modelEntry } from './rows.ts';
 
 test.each([
   ['$a + b$ rest', '$a + b$', 'a + b', false],
@@ -35,30 +36,6 @@ test('unclosed delimiters without end are read in a bounded time', () => {
   const text = '\\['.repeat(200_000);
   expect(readMath(text, 'inline')).toBeUndefined();
   expect(readMath(text, 'block')).toBeUndefined();
-});
-
-const model = (part: Partial<ModelEntry>): ModelEntry => ({
-  id: 'm',
-  kind: 'chat',
-  provider: 'gguf',
-  family: '',
-  present: true,
-  size_bytes: null,
-  memory_bytes: null,
-  min_memory_bytes: null,
-  min_vram_bytes: null,
-  context: null,
-  quantization: null,
-  parameters: null,
-  pooling: null,
-  experts: null,
-  abilities: null,
-  license: null,
-  license_url: null,
-  verified: null,
-  selectable: true,
-  reason: null,
-  ...part,
 });
 
 function slot(name: string, provider: string, capabilities: readonly Capability[], spec: Slot['spec'] = {}): Slot {
@@ -112,7 +89,7 @@ test.each([
   [{ kind: null, pooling: 'rank' }, ['empty', 'sort']],
   [{ kind: null, provider: 'tts' }, ['tts']],
 ] as const)('a model %j can be loaded into %j', (part, names) => {
-  expect(slotsFor(model(part), SLOTS)).toEqual(names);
+  expect(slotsFor(modelEntry(part), SLOTS)).toEqual(names);
 });
 
 test.each([

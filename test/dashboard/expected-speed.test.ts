@@ -1,51 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { expectedSpeed, measuredSpeeds } from '../../dashboard/src/decide/expected-speed.ts';
-import type { ModelEntry, UsageRow } from '../../dashboard/src/types.ts';
+import { modelEntry, usageRow } from './rows.ts';
 
 const GB = 1e9;
-const used = (model: string | null, tokens: number, seconds: number, guessed = 0): UsageRow => ({
-  time: null,
-  caller: null,
-  label: null,
-  slot: null,
-  model,
-  requests: 1,
-  errors: 0,
-  input_tokens: 0,
-  cached_tokens: 0,
-  output_tokens: tokens,
-  estimated_requests: guessed,
-  queue_seconds: 0,
-  busy_seconds: seconds,
-  audio_seconds: null,
-  images: null,
-  energy_wh: null,
-  cost: [],
-  loads: 0,
-  evictions: 0,
-});
-const model = (id: string, size: number | null): ModelEntry => ({
-  id,
-  kind: 'chat',
-  provider: 'gguf',
-  family: '',
-  present: true,
-  size_bytes: size,
-  memory_bytes: null,
-  min_memory_bytes: null,
-  min_vram_bytes: null,
-  context: null,
-  quantization: null,
-  parameters: null,
-  pooling: null,
-  experts: null,
-  abilities: null,
-  license: null,
-  license_url: null,
-  verified: null,
-  selectable: true,
-  reason: null,
-});
+const used = (model: string | null, tokens: number, seconds: number, guessed = 0) =>
+  usageRow({ model, output_tokens: tokens, busy_seconds: seconds, estimated_requests: guessed });
+const model = (id: string, size: number | null) => modelEntry({ id, size_bytes: size });
 
 describe('the expected speed of a model', () => {
   test('comes from models that have written enough here, and whose size and tokens are known', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow } from '../../dashboard/src/decide/request-rows.ts';
 import { stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
-import type { UsageRow } from '../../dashboard/src/types.ts';
+import { usageRow } from './rows.ts';
 
 const row = (more: Partial<RequestRow> = {}): RequestRow => ({
   number: 1,
@@ -76,27 +76,7 @@ describe('the list of requests', () => {
 });
 
 describe('usage over time', () => {
-  const usage = (time: string, requests: number): UsageRow => ({
-    time,
-    caller: null,
-    label: null,
-    slot: null,
-    model: null,
-    requests,
-    errors: 0,
-    input_tokens: 0,
-    cached_tokens: 0,
-    output_tokens: 2 * requests,
-    estimated_requests: 0,
-    queue_seconds: 0,
-    busy_seconds: 0,
-    audio_seconds: null,
-    images: null,
-    energy_wh: null,
-    cost: [],
-    loads: 0,
-    evictions: 0,
-  });
+  const usage = (time: string, requests: number) => usageRow({ time, requests, output_tokens: 2 * requests });
 
   test('has a bar for each hour, also where there was nothing', () => {
     const report = {

@@ -11,8 +11,8 @@ import { describeWithSshd, makeKey, startGitHttp, startGitSsh, type GitHttpServe
 import { createTestRepository, slotText, type TestRepository } from '../support/git/repository.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 
-/** Enough for each mistake, and a good one at the end. `SVC_TEST_COMMITS=200` makes as many as hard use would. */
-const COMMITS = Number(process.env['SVC_TEST_COMMITS'] ?? 43);
+/** The last one is good. `SVC_TEST_COMMITS=43` makes as few as have each mistake. */
+const COMMITS = Number(process.env['SVC_TEST_COMMITS'] ?? 200);
 const SERVING = (priority: number) => `backend = "cpu"\npriority = ${priority}\n[model]\ndefault = "demo-fox"\n`;
 /** Each is the mistake of every seventh commit, in turn. */
 const MISTAKES = [

@@ -4,7 +4,7 @@ import { plan } from '../../src/reconciler/decide/plan.ts';
 import { simulate } from '../support/simulation/simulate.ts';
 
 /** `SVC_SEEDS` runs another number of worlds. */
-const SEEDS = Number(process.env['SVC_SEEDS'] ?? 250);
+const SEEDS = Number(process.env['SVC_SEEDS'] ?? 500);
 
 test('passes that pause between their parts lose no request and end where others do', async () => {
   const found: string[] = [];

@@ -18,7 +18,6 @@ type RowProps = Omit<ModelRowProps, 'model' | 'children'>;
 /** Sends a request only when asked to: the Hub limits them. */
 export function HubSearch({ text, ...rest }: RowProps & { readonly text: string }): JSX.Element {
   const [asked, setAsked] = useState('');
-  const measured = useMeasuredSpeeds();
   const words = text.trim();
   return (
     <section>
@@ -29,9 +28,13 @@ export function HubSearch({ text, ...rest }: RowProps & { readonly text: string 
           {T.hubSearch(words)}
         </button>
       )}
-      {words !== '' && asked === words && <Results key={words} text={words} measured={measured} {...rest} />}
+      {words !== '' && asked === words && <Found key={words} text={words} {...rest} />}
     </section>
   );
+}
+
+function Found(props: RowProps & { readonly text: string }): JSX.Element {
+  return <Results measured={useMeasuredSpeeds()} {...props} />;
 }
 
 /** What models have done on this machine in the last 30 days. Empty until then, and without the scope to know it. */

@@ -183,7 +183,7 @@ function ModelButtons({ model, pull, target, onPull }: ModelButtonsProps): JSX.E
       {model.selectable && <LoadInto model={model} slots={fitting} onLoad={(slot) => (change.value = loadChange(slot, model.id))} />}
       {model.selectable && target === undefined && purpose !== undefined && (
         <button type="button" onClick={() => declare(freeName(purpose, store.names.peek() ?? []))}>
-          {N.withModel}
+          {N.open}
         </button>
       )}
       {failure !== '' && <p role="alert">{failure}</p>}

@@ -26,11 +26,13 @@ interface Contestant {
 export function Compare(): JSX.Element {
   const { client, store } = useApp();
   const { slots } = useSlotChoice('chat');
-  const [unchosen, setUnchosen] = useState<ReadonlySet<string>>(new Set());
+  const [picked, setPicked] = useState<ReadonlySet<string>>();
   const [prompt, setPrompt] = useState('');
   const [asked, setAsked] = useState<readonly Contestant[]>([]);
+  const [round, setRound] = useState(0);
+  const [scores, setScores] = useScores();
   const settings = useChatSettings();
-  const chosen = slots.filter((slot) => !unchosen.has(slot)).slice(0, MOST);
+  const chosen = slots.filter((slot, index) => picked?.has(slot) ?? index < FEWEST);
   const run = async (stop: AbortSignal): Promise<void> => {
     const question = [{ ...EMPTY_ANSWER, role: 'user', content: prompt }] as const;
     const begin = chosen.map((slot): Contestant => {
@@ -38,6 +40,7 @@ export function Compare(): JSX.Element {
       return { slot, model, answer: EMPTY_ANSWER, isOpen: true };
     });
     setAsked(begin);
+    setRound((last) => last + 1);
     const change = (slot: string, change: Partial<Contestant>): void =>
       setAsked((all) => all.map((each) => (each.slot === slot ? { ...each, ...change } : each)));
     const ask = async (slot: string): Promise<void> => {
@@ -59,7 +62,7 @@ export function Compare(): JSX.Element {
               checked={chosen.includes(slot)}
               disabled={!chosen.includes(slot) && chosen.length >= MOST}
               onChange={({ currentTarget: { checked } }) =>
-                setUnchosen(new Set(checked ? [...unchosen].filter((other) => other !== slot) : [...unchosen, slot]))
+                setPicked(new Set(checked ? [...chosen, slot] : chosen.filter((other) => other !== slot)))
               }
             />
             {slot} <code>{store.of(slot)?.slot.value.status.model}</code>
@@ -73,52 +76,58 @@ export function Compare(): JSX.Element {
         </label>
       </RunForm>
       <ChatSettingsPanel state={settings} />
-      <Contest asked={asked} />
+      <Contest key={round} asked={asked} scores={scores} onScores={setScores} />
+      {scores.length > 0 && <Scores scores={scores} onClear={() => setScores([])} />}
     </>
   );
 }
 
-function Contest({ asked }: { readonly asked: readonly Contestant[] }): JSX.Element {
+/** The votes of this browser. */
+function useScores(): readonly [readonly Score[], (scores: readonly Score[]) => void] {
   const [scores, setScores] = useState(() => readScores(localStorage.getItem(KEY) ?? ''));
-  /** The answers that were judged, and the slot of the better one. */
-  const [vote, setVote] = useState<{ readonly on: readonly string[]; readonly slot: string }>();
-  const answers = asked.map(({ answer }) => answer.content);
-  const isJudged = vote !== undefined && vote.on.join('\n') === answers.join('\n');
-  const isDone = asked.length >= FEWEST && asked.every(({ isOpen }) => !isOpen);
-  const judge = ({ slot, model }: Contestant): void => {
-    const next = addVote(
-      scores,
-      asked.map((each) => each.model),
-      model,
-    );
+  const keep = (next: readonly Score[]): void => {
     setScores(next);
-    setVote({ on: answers, slot });
     try {
       localStorage.setItem(KEY, JSON.stringify(next));
     } catch {
       // A full storage: the votes last until the reload.
     }
   };
+  return [scores, keep];
+}
+
+interface ContestProps {
+  readonly asked: readonly Contestant[];
+  readonly scores: readonly Score[];
+  readonly onScores: (scores: readonly Score[]) => void;
+}
+
+/** The answers to one question, which are judged once. */
+function Contest({ asked, scores, onScores }: ContestProps): JSX.Element {
+  const [better, setBetter] = useState<string>();
+  const isDone = asked.length >= FEWEST && asked.every(({ isOpen }) => !isOpen);
+  const judge = ({ slot, model }: Contestant): void => {
+    const compared = asked.map((each) => each.model);
+    onScores(addVote(scores, compared, model));
+    setBetter(slot);
+  };
   return (
-    <>
-      <div class="side-by-side" aria-live="polite">
-        {asked.map((each) => (
-          <section key={each.slot} aria-label={each.slot}>
-            <p>
-              <code>{each.model}</code>
-            </p>
-            <Message message={each.answer} isOpen={each.isOpen} slot={each.slot} />
-            {isDone && !isJudged && (
-              <button type="button" onClick={() => judge(each)}>
-                {P.better}
-              </button>
-            )}
-            {isJudged && vote.slot === each.slot && <p role="status">{P.judgedBetter}</p>}
-          </section>
-        ))}
-      </div>
-      {scores.length > 0 && <Scores scores={scores} onClear={() => (localStorage.removeItem(KEY), setScores([]))} />}
-    </>
+    <div class="side-by-side" aria-live="polite">
+      {asked.map((each) => (
+        <section key={each.slot} aria-label={each.slot}>
+          <p>
+            <code>{each.model}</code>
+          </p>
+          <Message message={each.answer} isOpen={each.isOpen} slot={each.slot} />
+          {isDone && better === undefined && (
+            <button type="button" onClick={() => judge(each)}>
+              {P.better}
+            </button>
+          )}
+          {better === each.slot && <p role="status">{P.judgedBetter}</p>}
+        </section>
+      ))}
+    </div>
   );
 }
 

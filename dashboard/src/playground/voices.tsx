@@ -2,10 +2,10 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
-import { messageOf } from '../io/client.ts';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
 import { P } from '../texts-playground.ts';
 import { Microphone, Player } from './microphone.tsx';
+import { useRequest } from './use-request.ts';
 
 export interface ListedVoice {
   readonly id: string;
@@ -67,9 +67,8 @@ function NewVoice({ onStored }: { readonly onStored: () => void }): JSX.Element 
   const [transcript, setTranscript] = useState('');
   const [consent, setConsent] = useState('');
   const [told, setTold] = useState('');
-  const [failure, setFailure] = useState('');
-  const send = async (event: Event): Promise<void> => {
-    event.preventDefault();
+  const request = useRequest();
+  const store = async (signal: AbortSignal): Promise<void> => {
     if (audio === undefined) return;
     const form = new FormData();
     form.set('name', name);
@@ -77,19 +76,18 @@ function NewVoice({ onStored }: { readonly onStored: () => void }): JSX.Element 
     if (transcript !== '') form.set('ref_text', transcript);
     if (consent !== '') form.set('consent', consent);
     setTold('');
-    setFailure('');
-    try {
-      await client.fetchJson('/v1/audio/voices', { method: 'POST', body: form });
-      setTold(P.voiceStored(name));
-      setName('');
-      setAudio(undefined);
-      onStored();
-    } catch (error) {
-      setFailure(messageOf(error));
-    }
+    await client.fetchJson('/v1/audio/voices', { method: 'POST', body: form, signal });
+    setTold(P.voiceStored(name));
+    setName('');
+    setAudio(undefined);
+    onStored();
+  };
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    request.start(store);
   };
   return (
-    <form onSubmit={(event) => void send(event)}>
+    <form class="ask" onSubmit={submit}>
       <h3>{P.newVoice}</h3>
       <p class="why">{P.newVoiceWhy}</p>
       <label>
@@ -110,11 +108,11 @@ function NewVoice({ onStored }: { readonly onStored: () => void }): JSX.Element 
         {P.consent}
         <input value={consent} onInput={(event) => setConsent(event.currentTarget.value)} />
       </label>
-      <button type="submit" disabled={name === '' || audio === undefined}>
+      <button type="submit" disabled={name === '' || audio === undefined || request.running}>
         {P.storeVoice}
       </button>
       {told !== '' && <p role="status">{told}</p>}
-      {failure !== '' && <p role="alert">{failure}</p>}
+      {request.failure !== '' && <p role="alert">{request.failure}</p>}
     </form>
   );
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { simulate } from './simulate.ts';
 
 /** For each of the two test files, which run in parallel. */
-const SEEDS = 600;
+const SEEDS = 1200;
 const FRESH_SEEDS = 300;
 /** Fresh seeds are larger than all that are the same each time. */
 const FRESH_FROM = 1_000_000;
