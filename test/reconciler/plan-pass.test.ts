@@ -44,7 +44,7 @@ describe('a pass that pauses between its parts', () => {
       }
     });
     const idleFrom = lastUse(world);
-    while (pausedAt === 0) await world.clock.advance(10);
+    expect(await world.clock.until(() => pausedAt !== 0, 60_000)).toBe(true);
     await world.clock.advance(2500);
     const [, entered] = world.life().traffic.requests;
     expect(world.runtime.list().map(({ id }) => id)).toEqual([entered?.hold]);

@@ -57,10 +57,11 @@ describe('createProbeQueue()', () => {
     const again = Promise.all(numbers.map(async (which) => await queue(signal, more.work(which))));
     await clock.advance(1);
     expect(more.begun).toHaveLength(ASKED_AT_ONCE);
-    while (more.ends.length < MANY || more.begun.length < MANY) {
+    for (let turn = 0; turn < MANY; turn += 1) {
       for (const end of more.ends) end();
       await clock.advance(1);
     }
+    expect([more.ends.length, more.begun.length]).toEqual([MANY, MANY]);
     for (const end of more.ends) end();
     await again;
   });

@@ -196,7 +196,11 @@ async function startFixtureWorkers(
   await workers.start({ file, env: {}, host: '127.0.0.1', port, settings: shares.worker, mostBodyBytes: shares.workerBodyBytes });
 }
 
-/** Waits until the condition holds, or until the test times out. */
+/** Waits until the condition holds; throws where it does not hold in time, because nothing ends what a test without an end goes on asking. */
 export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
+  const endsAt = performance.now() + 40_000;
+  while (!holds()) {
+    if (performance.now() > endsAt) throw new Error(`Not true within 40 s: ${holds.toString()}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
