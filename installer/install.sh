@@ -180,7 +180,7 @@ find_release() {
   local here arch archives
   arch=$(architecture)
   here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-  if [ -z "$ARCHIVE$URL" ] && [ -e "$here/../SHA256SUMS" ] && [ -e "$here/../src/main.ts" ]; then
+  if [ -z "$ARCHIVE$URL" ] && [ -e "$here/../SHA256SUMS" ] && [ -e "$here/../src/cli/svcctl.mjs" ]; then
     RELEASE=$(dirname "$here")
     check_release
     return

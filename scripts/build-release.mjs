@@ -1,6 +1,6 @@
 /**
- * Builds the release archive for this platform: `npm run release [-- --out DIRECTORY] [--version VERSION]`. It contains everything that the service needs on a host: the
- * sources, which Node runs as they are, the locked packages, Node, the engines, the documentation, and the installer.
+ * Builds the release archive for this platform: `npm run release [-- --out DIRECTORY] [--version VERSION]`. It contains everything that the service needs on a host: its
+ * bundle, Node, the engines, the documentation, and the installer.
  *
  * `dist/` then holds the archive, its checksum, the installer, and, where dpkg-deb is installed, a package for Debian with the same contents. The same sources and packages yield the same archive, byte for byte: entries are sorted, have the time of the last commit and
  * belong to root. Nothing is downloaded if `node_modules` and the engines in `.svc` are complete.
@@ -41,7 +41,7 @@ async function buildRelease({ out, version }) {
     await buildDashboard();
     stageNode(root);
     stagePackages(root);
-    stageService(root, [...TOOLBOXES, ...INSTALLER, 'engines', 'CHANGELOG.md']);
+    await stageService(root, [...TOOLBOXES, ...INSTALLER, 'engines', 'CHANGELOG.md']);
     setVersion(root, version);
     await stageEngine(root, EMBEDDED_ENGINE, 'engine');
     await stageEngine(root, SPEECH_ENGINE, 'speech-engine');

@@ -9,10 +9,10 @@ import { stageService } from './stage/stage-service.mjs';
 
 const INSTALLED_IN = 'opt/svc';
 
-function stage(to) {
+async function stage(to) {
   stageNode(join(to, 'node'));
   stagePackages(join(to, 'packages'));
-  stageService(join(to, 'service'));
+  await stageService(join(to, 'service'));
   writeProgram(join(to, 'service'));
 }
 
@@ -27,4 +27,4 @@ function writeProgram(to) {
 const [, , directory] = process.argv;
 if (directory === undefined) throw new Error('Pass the directory to stage into');
 await buildDashboard();
-stage(resolve(directory));
+await stage(resolve(directory));

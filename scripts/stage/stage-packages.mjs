@@ -1,5 +1,5 @@
-/** Copies what runs the service, for its image and its release archive: Node, and the production packages from node_modules, which are those that were tested. */
-import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+/** Copies what runs the service, for its image and its release archive: Node, and what the bundle leaves in node_modules, as it was tested. */
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 
 export const ROOT = dirname(dirname(import.meta.dirname));
@@ -9,11 +9,35 @@ export const NODE_PACKAGE = `node-linux-${process.arch}`;
 const NOT_FOR_RUNNING = /\.(?:d\.[cm]?ts|map|md|markdown|flow)$/;
 const LEGAL = /^(?:licen[cs]e|notice|copying)/i;
 
-/** Copies the packages into `to`/node_modules, without Node. */
+/** Packages with native code, which they look for beside themselves. */
+export const NOT_BUNDLED = ['argon2'];
+/** They build a package, and nothing loads them afterwards. */
+const BUILD_TOOLS = ['cross-env', 'node-addon-api'];
+
+/** Copies the packages that are not bundled, and those that they load, into `to`/node_modules. */
 export function stagePackages(to) {
-  for (const path of productionPackages()) {
-    if (!isNode(path) && !path.includes('/@types/')) copyPackage(join(ROOT, path), join(to, path));
-  }
+  const { packages } = readLock();
+  const stage = (path) => {
+    copyPackage(join(ROOT, path), join(to, path));
+    for (const name of Object.keys(packages[path].dependencies ?? {})) {
+      if (!BUILD_TOOLS.includes(name))
+        stage(packages[`${path}/node_modules/${name}`] ? `${path}/node_modules/${name}` : `node_modules/${name}`);
+    }
+  };
+  for (const name of NOT_BUNDLED) stage(`node_modules/${name}`);
+}
+
+/** Writes the licences of all packages, bundled or not, to `to`/THIRD-PARTY-LICENSES. */
+export function stageLicences(to) {
+  const { packages } = readLock();
+  const texts = productionPackages()
+    .toSorted()
+    .map((path) => {
+      const files = readdirSync(join(ROOT, path)).filter((name) => LEGAL.test(name));
+      const legal = files.toSorted().map((name) => readFileSync(join(ROOT, path, name), 'utf8').trim());
+      return [`${path.split('node_modules/').at(-1)} ${packages[path].version} (${packages[path].license})`, ...legal].join('\n\n');
+    });
+  writeFileSync(join(to, 'THIRD-PARTY-LICENSES'), `${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`);
 }
 
 /** Copies only the program, without headers and manuals. */
@@ -36,13 +60,12 @@ function copyPackage(from, to) {
 
 /** Returns the paths of the installed packages that are needed at run time. */
 function productionPackages() {
-  const { packages } = JSON.parse(readFileSync(join(ROOT, 'node_modules/.package-lock.json'), 'utf8'));
-  return Object.entries(packages)
-    .filter(([path, entry]) => path !== '' && entry.dev !== true && entry.devOptional !== true)
+  return Object.entries(readLock().packages)
+    .filter(([path, entry]) => path !== '' && entry.dev !== true && entry.devOptional !== true && !path.includes('/@types/'))
     .map(([path]) => path);
 }
 
-const isNode = (path) => /^node_modules\/node-(?:bin-)?(?:linux|darwin)-/.test(path);
+const readLock = () => JSON.parse(readFileSync(join(ROOT, 'node_modules/.package-lock.json'), 'utf8'));
 
 function isNeeded(name) {
   return name !== 'node_modules' && (LEGAL.test(name) || !NOT_FOR_RUNNING.test(name));

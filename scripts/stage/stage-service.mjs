@@ -1,15 +1,18 @@
-/** Copies the service itself for its image and its release archive: sources, settings of images, documentation and the manual page. */
+/** Stages the service itself for its image and its release archive: its bundle, settings of images, documentation and the manual page. */
 import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './stage-packages.mjs';
+import { bundleService } from './bundle-service.mjs';
+import { ROOT, stageLicences } from './stage-packages.mjs';
 
-const SERVICE = ['src', 'package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'toolboxes/demo', 'LICENSE'];
+const SERVICE = ['package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'toolboxes/demo', 'LICENSE'];
 /** Where `man` finds it below a prefix such as `/usr`. */
 export const MANUAL = 'share/man/man1/svcctl.1';
 
 /** `more`: further paths of the checkout. */
-export function stageService(to, more = []) {
+export async function stageService(to, more = []) {
+  await bundleService(to);
   for (const path of [...SERVICE, ...more]) cpSync(join(ROOT, path), join(to, path), { recursive: true });
+  stageLicences(to);
   stageDocs(to);
 }
 

@@ -32,7 +32,7 @@ test('every page is staged but the records of decisions, and the manual page is 
 
 test('the image and the archive stage the service with its documentation', () => {
   for (const script of ['build-release.mjs', 'stage-image.mjs']) {
-    expect(readFileSync(path.join(TOP, 'scripts', script), 'utf8')).toMatch(/^ {2,4}stageService\(/m);
+    expect(readFileSync(path.join(TOP, 'scripts', script), 'utf8')).toMatch(/^ {2,4}await stageService\(/m);
   }
 });
 

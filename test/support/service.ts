@@ -72,6 +72,8 @@ export interface ServiceOptions {
   readonly speech?: true;
   /** Its files are below this directory. Default: that of temporary files, which may be in memory. */
   readonly above?: string;
+  /** Default: that of this checkout. */
+  readonly program?: string;
   /** It runs there, and listens on all addresses. `url` leads to it all the same. */
   readonly host?: NetworkHost;
 }
@@ -113,7 +115,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   let text = '';
 
   async function start(): Promise<void> {
-    const command = ['src/cli/svcctl.mjs', 'serve'];
+    const command = [options.program ?? 'src/cli/svcctl.mjs', 'serve'];
     const env = { ...ownEnvironment(), ...environment };
     const limited = options.descriptors === undefined ? [] : ['prlimit', `--nofile=${options.descriptors}`];
     const [program = '', ...args] = [...limited, process.execPath, ...command];

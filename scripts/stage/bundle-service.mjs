@@ -1,0 +1,61 @@
+/**
+ * Bundles the service for its image and its release archive: the modules of `src`, and of the packages that they
+ * import, become few files, which Node loads faster than a thousand. A checkout runs its sources as they are.
+ *
+ * Each file of the bundle is in one folder below `src`: programs as `cli/svcctl.mjs`, shared parts in `chunks`.
+ */
+import { cpSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { rolldown } from 'rolldown';
+import { NOT_BUNDLED, ROOT } from './stage-packages.mjs';
+
+const SRC = join(ROOT, 'src');
+/** What is started by its path: programs, and modules of worker processes and threads. */
+const ENTRIES = ['cli/svcctl.mjs', 'cli/install.ts', 'wiring/worker-main.ts', 'models/archive/bunzip-worker.ts'];
+/** Files that are read beside their module. */
+const DATA = ['models/catalogue/catalogue.toml'];
+
+/** Writes the bundle to `to`/src. */
+export async function bundleService(to) {
+  const places = {
+    name: 'places',
+    transform: (code, id) => (id.startsWith(`${SRC}/`) ? withPlaces(code, relative(SRC, id)) : undefined),
+  };
+  const input = Object.fromEntries(ENTRIES.map((entry) => [placeOf(entry), join(SRC, entry)]));
+  const bundle = await rolldown({ cwd: ROOT, input, platform: 'node', external: NOT_BUNDLED, plugins: [places] });
+  // Names stay, because people read stack traces.
+  const minify = { mangle: false };
+  await bundle.write({
+    dir: join(to, 'src'),
+    format: 'esm',
+    minify,
+    entryFileNames: '[name].mjs',
+    chunkFileNames: 'chunks/[name]-[hash].mjs',
+  });
+  await bundle.close();
+  for (const name of DATA) cpSync(join(SRC, name), join(to, 'src', name));
+  // Installers of earlier releases start it by this name.
+  writeFileSync(join(to, 'src/cli/install.ts'), "import './install.mjs';\n");
+}
+
+/** `models/archive/bunzip-worker.ts` → `archive/bunzip-worker`. */
+const placeOf = (file) =>
+  file
+    .split('/')
+    .slice(-2)
+    .join('/')
+    .replace(/\.m?[jt]s$/, '');
+
+/** Replaces what a module knows of its own place, as it moves to another folder, two below the root as well. */
+function withPlaces(code, file) {
+  const placed = code
+    .replaceAll('import.meta.dirname', `(import.meta.dirname + '/../${dirname(file)}')`)
+    .replaceAll(/new URL\('([a-z-]+\.ts)', import\.meta\.url\)/g, (_, name) => {
+      const target = join(dirname(file), name);
+      if (!ENTRIES.includes(target)) throw new Error(`Name "${target}" among the entries of the bundle: "${file}" starts it`);
+      return `new URL('../${placeOf(target)}.mjs', new URL('.', import.meta.url))`;
+    });
+  if (/import\.meta\.(?!dirname \+|url\)\))/.test(placed))
+    throw new Error(`The bundle does not know what "${file}" reads from import.meta`);
+  return placed;
+}

@@ -1,0 +1,52 @@
+/** What a release runs: the bundle, away from the sources and their packages. */
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '../support/eventually.ts';
+import { ownEnvironment, startService } from '../support/service.ts';
+
+let release: string;
+beforeAll(() => {
+  release = mkdtempSync(path.join(tmpdir(), 'svc-bundle-'));
+  execFileSync(process.execPath, [path.join(import.meta.dirname, 'stage-bundle.mjs'), release]);
+}, 120_000);
+afterAll(() => rmSync(release, { recursive: true, force: true }));
+
+const run = async (env: Readonly<Record<string, string | undefined>>, ...args: readonly string[]): Promise<string> =>
+  (await promisify(execFile)(process.execPath, [path.join(release, 'src/cli/svcctl.mjs'), ...args], { env })).stdout;
+
+test('a bundle serves with authentication and several processes, and has its command line and dashboard', async () => {
+  const service = await startService({
+    runtime: 'process',
+    program: path.join(release, 'src/cli/svcctl.mjs'),
+    environment: { SVC_AUTH_ENABLED: '1', SVC_WORKERS: '2' },
+  });
+  try {
+    const env = { ...ownEnvironment(), ...service.environment };
+    const token = (await run(env, 'token', 'create', '--label', 'first', '--scope', 'admin')).trim();
+    await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    const body = JSON.stringify({ model: 'primary', max_tokens: 4, messages: [{ role: 'user', content: 'a' }] });
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const ask = async (): Promise<number> => (await fetch(`${service.url}/v1/chat/completions`, { method: 'POST', headers, body })).status;
+    await eventually('a chat is answered', async () => (await ask()) === 200, 60_000);
+    expect(await run({ ...env, SVCCTL_TOKEN: token }, 'get', 'slots', '--server', service.url)).toMatch(/^primary .*demo-fox/m);
+    expect(await (await fetch(service.url)).text()).toContain('<title>');
+    expect(service.output()).toContain('"2 processes forward requests');
+  } finally {
+    await service.dispose();
+  }
+}, 120_000);
+
+test('a bundle has the files that it starts, the licences of all packages, and only native packages beside it', () => {
+  const texts = globSync(path.join(release, 'src/*/*.mjs')).map((file) => readFileSync(file, 'utf8'));
+  const started = texts.flatMap((text) => [...text.matchAll(/new URL\([`'"](\.\.\/[^`'"]+)/g)].map(([, target = '']) => target));
+  expect(started.toSorted()).toEqual(['../archive/bunzip-worker.mjs', '../wiring/worker-main.mjs']);
+  for (const target of started) expect(existsSync(path.join(release, 'src/chunks', target))).toBe(true);
+  const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readFileSync('package.json', 'utf8'));
+  const licences = readFileSync(path.join(release, 'THIRD-PARTY-LICENSES'), 'utf8');
+  for (const [name, version] of Object.entries(dependencies)) expect(licences).toContain(`${name} ${version} (`);
+  expect(readdirSync(path.join(release, 'node_modules')).toSorted()).toEqual(['@phc', 'argon2', 'node-gyp-build']);
+});
