@@ -52,6 +52,8 @@ export const USAGE_GROUPS = [
 ] as const;
 
 export const A = {
+  changeTook: (duration: string): string => `The last change took ${duration}`,
+  changeTakes: (duration: string): string => `Changing for ${duration}`,
   search: 'Search events',
   empty: 'No events yet',
   noMatch: 'No events match your search',

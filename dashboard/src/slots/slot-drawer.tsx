@@ -10,6 +10,7 @@ import type { Timeline } from '../types.ts';
 import { EditTab } from './edit-tab.tsx';
 import { ExplainTab } from './explain-tab.tsx';
 import { HistoryTab } from './history-tab.tsx';
+import { LastChange } from './last-change.tsx';
 import { LogsTab } from './logs-tab.tsx';
 
 const TABS: Readonly<Record<SlotTab, (props: { readonly name: string }) => JSX.Element>> = {
@@ -50,6 +51,7 @@ function TimelineTab({ name }: { readonly name: string }): JSX.Element {
     <div class="tab">
       <LoadStatus loaded={loaded} />
       {loaded.kind === 'done' && loaded.value.entries.length === 0 && <p>{T.noTimeline}</p>}
+      {loaded.kind === 'done' && <LastChange entries={loaded.value.entries} />}
       {loaded.kind === 'done' && <EntryList entries={loaded.value.entries.toReversed()} withSlot={false} />}
     </div>
   );
