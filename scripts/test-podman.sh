@@ -65,7 +65,9 @@ start_service() {
   rm -f "$socket"
   # The service must not inherit the lock. With CONTAINER_HOST set, podman would act as a client. If the working directory were a checkout
   # that is deleted later, containers could no longer start.
-  (cd "$dir" && exec setsid env --unset=CONTAINER_HOST podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&-) &
+  # It outlives the caller, and with it the directory for temporary files of the caller.
+  mkdir -p "$dir/tmp"
+  (cd "$dir" && exec setsid env --unset=CONTAINER_HOST TMPDIR="$dir/tmp" podman system service --time=0 "$CONTAINER_HOST" >"$dir/podman.log" 2>&1 </dev/null 9>&-) &
   echo $! >"$dir/podman.pid"
   for _ in $(seq 100); do
     answers "$socket" && return
