@@ -1,5 +1,5 @@
 /** Starts the real service as a process of its own for a measurement, and reads a process's memory and CPU time from the kernel. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -33,13 +33,23 @@ export interface ServiceProcessOptions {
   readonly startMs: number;
 }
 
+let bundle: string | undefined;
+/** Releases and images run a bundle, which is staged once for all measurements. */
+function bundledProgram(): string {
+  if (bundle === undefined) {
+    bundle = path.resolve('.svc/bundle');
+    execFileSync(process.execPath, ['scripts/stage-bundle.mjs', bundle], { stdio: ['ignore', 'inherit', 'inherit'] });
+  }
+  return path.join(bundle, 'src/cli/svcctl.mjs');
+}
+
 /** Runs `svcctl serve` on a free port and waits until it listens. */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const { dir, env, runner = [], nodeFlags = [], startMs } = options;
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
+  const [program, ...args] = [...runner, process.execPath, ...nodeFlags, bundledProgram(), 'serve'];
   const startedAt = performance.now();
-  const [program, ...args] = [...runner, process.execPath, ...nodeFlags, 'src/cli/svcctl.mjs', 'serve'];
   const child = spawn(program, args, {
     env: { PATH: process.env['PATH'] ?? '', SVC_LISTEN: `127.0.0.1:${port}`, ...env },
     stdio: ['ignore', 'inherit', 'inherit'],

@@ -45,6 +45,20 @@ export const USAGE_MEASURES = [
   ['busy_seconds', 'Busy'],
 ] as const;
 
+/** Titles of the table of slots. */
+export const SLOT_COLUMNS = {
+  name: 'Slot',
+  state: 'State',
+  alarm: 'Alarm',
+  model: 'Model',
+  backend: 'Backend',
+  memory: 'Memory',
+  inFlight: 'In flight',
+  pending: 'Pending',
+  rate: 'Tokens/s',
+  restarts: 'Restarts',
+} as const;
+
 export const USAGE_GROUPS = [
   ['token', 'Caller'],
   ['model', 'Model'],
@@ -89,6 +103,7 @@ export const A = {
   sum: 'Total',
   guessed: '~ includes tokens that were estimated, because the server did not count them',
   noUsage: 'No requests in this range',
+  slotsShown: (shown: number, total: number) => `Showing ${shown} of ${total}. Search to see others.`,
   usageShown: (shown: number, total: number) => `Showing ${shown} of ${total}. The total has all of them.`,
   noChanges: 'No changes through this API yet',
   changesWhy: 'The last 100 changes through the API. Edits of slot files by hand are in the timeline, without a name.',

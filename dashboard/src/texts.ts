@@ -68,6 +68,7 @@ export const T = {
   close: 'Close',
   cancel: 'Cancel',
   loading: 'Loading…',
+  asTable: 'Table',
   search: 'Search slots',
   noSlots: 'No slots yet',
   noSlotsHint: 'Press "New slot…", run "svcctl slot create", or add a file such as "primary.toml" to the "slots" folder of the service.',

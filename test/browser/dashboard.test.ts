@@ -200,6 +200,7 @@ describeWithBrowser('the dashboard', () => {
 
   const places = [
     'slots',
+    'slots?view=table',
     'slots/primary/explain',
     'slots/primary/timeline',
     'slots/primary/logs',

@@ -77,6 +77,10 @@ describeWithBrowser('the dashboard with real slots', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
     await page.waitForURL(/#\/slots\/primary\/timeline$/);
     await service.until('primary', 'the owl', (slot) => isAnswering(slot) && slot?.status.model === 'demo-owl');
+    await page.locator('.last-change').getByText('The last change took').waitFor();
+    expect(await page.locator('.last-change li').count()).toBeGreaterThan(0);
+    await picture(page, 'last-change');
+    expect(await accessibilityFaults(page)).toEqual([]);
   }, 60_000);
 
   test('opens a broken file with its text and the mistake at its line, and repairs it with its comments', async () => {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { countCalls } from './count-calls.ts';
 import { picture, setUpBrowser } from './visit.ts';
@@ -48,6 +49,28 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
       expect(count).toBeLessThan(1.2 * SLOTS);
     }
   }, 120_000);
+
+  test('shows a table that is sorted, searched and kept by its address', async () => {
+    const page = await visit(world.url);
+    await page.getByRole('button', { name: 'Table' }).click();
+    const names = page.locator('.slot-table tbody th');
+    await names.getByText('slot-000', { exact: true }).waitFor();
+    expect(await names.count()).toBe(SLOTS);
+    await page.getByRole('columnheader', { name: 'Slot' }).getByRole('link').click();
+    await eventually('the last one is first', async () => (await names.first().textContent()) === 'slot-199');
+    expect(await page.locator('[aria-sort=descending]').textContent()).toBe('Slot');
+    await page.getByLabel('Search slots').pressSequentially('slot-19');
+    await eventually('those of the search are left', async () => (await names.count()) === 10);
+    await picture(page, 'slot-table');
+    await page.reload();
+    await names.first().waitFor();
+    expect(await names.allTextContents()).toEqual(Array.from({ length: 10 }, (_, index) => `slot-${199 - index}`));
+    await names.getByText('slot-195').click();
+    await page.getByRole('dialog', { name: 'slot-195' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.waitForURL(/#\/slots\?view=table&sort=-name&search=slot-19$/);
+    expect(await names.count()).toBe(10);
+  }, 60_000);
 
   test('shows all cards, filters them, and redraws only the card of an event', async () => {
     const page = await visit(world.url);

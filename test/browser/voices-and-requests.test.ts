@@ -69,6 +69,11 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     const rows = page.locator('tbody tr');
     await rows.filter({ hasText: 'model.not_found' }).waitFor();
     await rows.filter({ hasText: 'primary' }).first().waitFor();
+    await page
+      .locator('.latencies')
+      .getByText(/p50 .* p95 .* p99/)
+      .first()
+      .waitFor();
     await picture(page, 'activity-requests');
     expect(await accessibilityFaults(page)).toEqual([]);
     await page.getByLabel('Show').selectOption('failed');

@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow } from '../../dashboard/src/decide/request-rows.ts';
+import {
+  cachedShare,
+  isRequestShown,
+  percentilesOf,
+  requestsCsv,
+  withNewer,
+  type RequestRow,
+} from '../../dashboard/src/decide/request-rows.ts';
 import { stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
 import { usageRow } from './rows.ts';
 
@@ -54,6 +61,18 @@ describe('the list of requests', () => {
         .map(({ id }) => id)
         .join(''),
     ).toBe(expected);
+  });
+
+  test('has percentiles of what is known of requests that did not fail', () => {
+    const rows = Array.from({ length: 200 }, (_, index) => row({ first_seconds: 200 - index }));
+    const failed = row({ because: 'failed', first_seconds: 9000 });
+    expect(percentilesOf([...rows, failed, row({ first_seconds: null })], (each) => each.first_seconds)).toEqual({
+      p50: 100,
+      p95: 190,
+      p99: 198,
+    });
+    expect(percentilesOf([row({ first_seconds: 2 })], (each) => each.first_seconds)).toEqual({ p50: 2, p95: 2, p99: 2 });
+    expect(percentilesOf([failed], (each) => each.first_seconds)).toBeUndefined();
   });
 
   test('says which part of the input was cached, where the server says so', () => {

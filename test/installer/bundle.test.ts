@@ -11,7 +11,7 @@ import { ownEnvironment, startService } from '../support/service.ts';
 let release: string;
 beforeAll(() => {
   release = mkdtempSync(path.join(tmpdir(), 'svc-bundle-'));
-  execFileSync(process.execPath, [path.join(import.meta.dirname, 'stage-bundle.mjs'), release]);
+  execFileSync(process.execPath, ['scripts/stage-bundle.mjs', release]);
 }, 120_000);
 afterAll(() => rmSync(release, { recursive: true, force: true }));
 

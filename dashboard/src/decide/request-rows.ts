@@ -30,6 +30,19 @@ export function cachedShare({ input_tokens: input, cached_tokens: cached }: Pick
   return input === null || cached === null || input === 0 ? undefined : `${Math.round((Math.min(cached, input) / input) * 100)} %`;
 }
 
+export interface Percentiles {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+/** By nearest rank. Failed requests do not count, as they may end early. Undefined where no value is known. */
+export function percentilesOf(rows: readonly RequestRow[], read: (row: RequestRow) => number | null): Percentiles | undefined {
+  const values = rows.flatMap((row) => (row.because === 'failed' ? [] : (read(row) ?? []))).toSorted((a, b) => a - b);
+  const at = (share: number): number => values[Math.max(0, Math.ceil(values.length * share) - 1)] ?? 0;
+  return values.length === 0 ? undefined : { p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+
 const COLUMNS = [
   ['at', ({ at }) => at],
   ['id', ({ id }) => id],

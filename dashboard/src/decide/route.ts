@@ -33,10 +33,17 @@ export interface Place {
   readonly slot?: string;
   readonly tab?: SlotTab;
   readonly part?: PlaygroundPart | ActivityPart;
+  /** Slots: how they are shown, as `slot-view.ts` reads it. */
+  readonly query?: string;
 }
 
 export function readPlace(hash: string): Place {
-  const [first, second, third] = hash.replace(/^#\/?/, '').split('/').map(decode);
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  const place = placeOf(path.split('/').map(decode));
+  return query === '' || place.page !== 'slots' ? place : { ...place, query };
+}
+
+function placeOf([first, second, third]: readonly string[]): Place {
   const page = PAGES.find((name) => name === first) ?? 'slots';
   if (second === undefined || second === '') return { page };
   if (page === 'models') return { page, slot: second };
@@ -47,11 +54,11 @@ export function readPlace(hash: string): Place {
   return page === 'activity' && third !== undefined && third !== '' ? { page, part, slot: third } : { page, part };
 }
 
-export function hashOf({ page, slot, tab, part }: Place): string {
+export function hashOf({ page, slot, tab, part, query }: Place): string {
   const beginning = part === undefined ? `#/${page}` : `#/${page}/${part}`;
-  if (slot === undefined) return beginning;
-  const path = `${beginning}/${encodeURIComponent(slot)}`;
-  return page === 'slots' ? `${path}/${tab ?? 'explain'}` : path;
+  const path = slot === undefined ? beginning : `${beginning}/${encodeURIComponent(slot)}`;
+  const whole = page === 'slots' && slot !== undefined ? `${path}/${tab ?? 'explain'}` : path;
+  return query === undefined || query === '' ? whole : `${whole}?${query}`;
 }
 
 function decode(text: string): string {

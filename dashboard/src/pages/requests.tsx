@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatSeconds, formatTime } from '../decide/format.ts';
-import { cachedShare, isRequestShown, requestsCsv, withNewer, type RequestRow, type Shown } from '../decide/request-rows.ts';
+import { cachedShare, isRequestShown, percentilesOf, requestsCsv, withNewer, type RequestRow, type Shown } from '../decide/request-rows.ts';
 import { hashOf } from '../decide/route.ts';
 import { formatCount } from '../decide/usage-totals.ts';
 import { saveFile } from '../io/save-file.ts';
@@ -50,6 +50,7 @@ export function Requests(): JSX.Element {
           {A.downloadCsv}
         </button>
       </div>
+      <Latencies rows={rows} />
       {rows.length === 0 ? <p>{loaded.value.length === 0 ? A.noRequests : A.noRequestMatch}</p> : <RequestTable rows={rows} />}
       <p class="why">{A.requestsWhy}</p>
     </section>
@@ -57,6 +58,28 @@ export function Requests(): JSX.Element {
 }
 
 const asShown = (value: string): Shown => (value === 'troubled' || value === 'failed' ? value : 'all');
+
+const LATENCIES = [
+  [A.firstByte, (row) => row.first_seconds],
+  [A.duration, (row) => row.seconds],
+  [T.pending, (row) => row.parked_seconds],
+] as const satisfies readonly (readonly [string, (row: RequestRow) => number | null])[];
+
+/** Percentiles of the listed requests. */
+function Latencies({ rows }: { readonly rows: readonly RequestRow[] }): JSX.Element {
+  return (
+    <ul class="latencies">
+      {LATENCIES.map(([name, read]) => {
+        const found = percentilesOf(rows, read);
+        return found === undefined ? null : (
+          <li key={name}>
+            <strong>{name}</strong> p50 {formatSeconds(found.p50)} · p95 {formatSeconds(found.p95)} · p99 {formatSeconds(found.p99)}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
 
 /** What is being answered now, and what waits for a slot. */
 function InFlight(): JSX.Element {

@@ -4,7 +4,9 @@ import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
-import { matchesSearch, summarize } from '../decide/slot-facts.ts';
+import { hashOf } from '../decide/route.ts';
+import { summarize } from '../decide/slot-facts.ts';
+import { isInView, readView, writeView, type SlotView } from '../decide/slot-view.ts';
 import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../slots/slot-card.tsx';
 import { useGrowing, useNear } from '../slots/long-list.ts';
@@ -14,6 +16,7 @@ import { PAGE_NAMES, T } from '../texts.ts';
 
 const loadProfiles = async () => (await import('../slots/profile-bar.tsx')).ProfileBar;
 const loadNewSlot = async () => (await import('../slots/new-slot.tsx')).NewSlot;
+const loadTable = async () => (await import('../slots/slot-table.tsx')).SlotTable;
 const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstRun;
 
 function SummaryLine(): JSX.Element {
@@ -43,16 +46,21 @@ function Grid({ children }: { readonly children: ComponentChildren }): JSX.Eleme
 }
 
 export function SlotsPage(): JSX.Element {
-  const { store } = useApp();
+  const { store, place } = useApp();
   const may = useMay();
-  const [search, setSearch] = useState('');
+  const view = readView(place.value.query);
+  const show = (more: Partial<SlotView>): void => {
+    // At once, so that what is typed is not overtaken.
+    place.value = { ...place.peek(), query: writeView({ ...view, ...more }) };
+    location.replace(hashOf(place.peek()));
+  };
   const watch = useNear();
   const [inView] = useState(() => cardsInView({ width: innerWidth, height: innerHeight }));
   const names = store.names.value;
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
     if (signals === undefined) return [];
-    return search === '' || matchesSearch(signals.slot.value, search) ? [{ name, signals }] : [];
+    return view.search === '' || isInView(signals.slot.value, view) ? [{ name, signals }] : [];
   });
   const drawn = useGrowing(names === undefined ? 0 : shown.length, inView);
   return (
@@ -62,7 +70,10 @@ export function SlotsPage(): JSX.Element {
         <SummaryLine />
       </div>
       <div class="slot-tools">
-        <SearchField label={T.search} value={search} onValue={setSearch} />
+        <SearchField label={T.search} value={view.search} onValue={(search) => show({ search })} />
+        <button type="button" class="quiet" aria-pressed={view.isTable} onClick={() => show({ isTable: !view.isTable })}>
+          {T.asTable}
+        </button>
         {names !== undefined && <Lazy load={loadProfiles} isQuiet />}
         {names !== undefined && may('admin') && <Lazy load={loadNewSlot} isQuiet />}
       </div>
@@ -75,12 +86,16 @@ export function SlotsPage(): JSX.Element {
           <p>{T.noSlotsHint}</p>
         </div>
       )}
-      {search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
-      <Grid>
-        {shown.slice(0, drawn).map(({ name, signals }, index) => (
-          <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < inView} />
-        ))}
-      </Grid>
+      {view.search !== '' && shown.length === 0 && <p>{T.noMatch}</p>}
+      {view.isTable ? (
+        <Lazy load={loadTable} />
+      ) : (
+        <Grid>
+          {shown.slice(0, drawn).map(({ name, signals }, index) => (
+            <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < inView} />
+          ))}
+        </Grid>
+      )}
     </>
   );
 }

@@ -24,14 +24,14 @@ const TABS: Readonly<Record<SlotTab, (props: { readonly name: string }) => JSX.E
 export function SlotDrawer(): JSX.Element | null {
   const { place, needsToken } = useApp();
   const may = useMay();
-  const { page, slot, tab = 'explain' } = place.value;
+  const { page, slot, tab = 'explain', query = '' } = place.value;
   if (page !== 'slots' || slot === undefined || needsToken.value) return null;
   const Tab = TABS[may(TAB_ACCESS[tab]) ? tab : 'explain'];
   return (
-    <Modal key={slot} title={slot} kind="drawer" onClose={() => (location.hash = hashOf({ page: 'slots' }))}>
+    <Modal key={slot} title={slot} kind="drawer" onClose={() => (location.hash = hashOf({ page: 'slots', query }))}>
       <nav class="tabs" aria-label={slot}>
         {SLOT_TABS.filter((name) => may(TAB_ACCESS[name])).map((name) => (
-          <a key={name} href={hashOf({ page: 'slots', slot, tab: name })} aria-current={name === tab ? 'true' : undefined}>
+          <a key={name} href={hashOf({ page: 'slots', slot, tab: name, query })} aria-current={name === tab ? 'true' : undefined}>
             {TAB_NAMES[name]}
           </a>
         ))}
