@@ -154,14 +154,16 @@ export function objectionToKeys(name: string, spec: SlotSpec, model: GgufModel):
   const generating = { draft, adapters: adapters[0], parallel, reasoning };
   const [key] = Object.entries(generating).find(([, value]) => value !== undefined) ?? [];
   if (key !== undefined && roleOf(name, spec, model).start !== 'generate')
-    return `"model.${key}" is for models that generate text, and this slot only embeds or ranks; remove it`;
-  if (model.isAdapter === true) return `"${model.id}" is a LoRA adapter, not a model; list it in "model.adapters" of a slot with its model`;
+    return `The key "model.${key}" is for models that generate text, and this slot only embeds or ranks; remove it`;
+  if (model.isAdapter === true)
+    return `Model "${model.id}" is a LoRA adapter, not a model; list it in "model.adapters" of a slot with its model`;
   if (draft?.mtp === true && model.predictingLayers === 0)
     return `Model "${model.id}" has no head that predicts further tokens; remove "model.draft.mtp", or choose a file of the model with one`;
   for (const { id, isAdapter, architecture } of model.companions ?? []) {
-    if (id === draft?.model && isAdapter === true) return `"${id}" is a LoRA adapter, not a draft model; set another one in "model.draft"`;
+    if (id === draft?.model && isAdapter === true)
+      return `Model "${id}" is a LoRA adapter, not a draft model; set another one in "model.draft"`;
     if (!adapters.some(({ file }) => file === id)) continue;
-    if (isAdapter === false) return `"${id}" is no LoRA adapter; convert one with convert_lora_to_gguf.py of llama.cpp`;
+    if (isAdapter === false) return `File "${id}" is no LoRA adapter; convert one with convert_lora_to_gguf.py of llama.cpp`;
     if (architecture !== undefined && model.architecture !== undefined && architecture !== model.architecture)
       return `The adapter "${id}" is for models of the architecture "${architecture}", and "${model.id}" is "${model.architecture}"; choose another one`;
   }
