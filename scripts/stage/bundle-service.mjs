@@ -15,6 +15,9 @@ const ENTRIES = ['cli/svcctl.mjs', 'cli/install.ts', 'wiring/worker-main.ts', 'm
 /** Files that are read beside their module. */
 const DATA = ['models/catalogue/catalogue.toml'];
 
+/** Installers start it by this name, as in earlier releases, and look into it for the actions that it knows. */
+const INSTALL = "// 'first-slots', 'listen', 'report' and 'toolboxes'\nimport './install.mjs';\n";
+
 /** Writes the bundle to `to`/src. */
 export async function bundleService(to) {
   const places = {
@@ -34,8 +37,7 @@ export async function bundleService(to) {
   });
   await bundle.close();
   for (const name of DATA) cpSync(join(SRC, name), join(to, 'src', name));
-  // Installers of earlier releases start it by this name.
-  writeFileSync(join(to, 'src/cli/install.ts'), "import './install.mjs';\n");
+  writeFileSync(join(to, 'src/cli/install.ts'), INSTALL);
 }
 
 /** `models/archive/bunzip-worker.ts` → `archive/bunzip-worker`. */

@@ -40,6 +40,15 @@ test('a bundle serves with authentication and several processes, and has its com
   }
 }, 120_000);
 
+test('a bundle has the actions of the installer, which looks for them', async () => {
+  const program = path.join(release, 'src/cli/install.ts');
+  const actions = [...readFileSync('src/cli/install.ts', 'utf8').matchAll(/action === ('[a-z-]+')/g)].map(([, action = '']) => action);
+  expect(actions).toContain("'report'");
+  for (const action of actions) expect(readFileSync(program, 'utf8')).toContain(action);
+  const { stdout } = await promisify(execFile)(process.execPath, [program, 'listen']);
+  expect(stdout).toBe('0.0.0.0:8080\n');
+});
+
 test('a bundle has the files that it starts, the licences of all packages, and only native packages beside it', () => {
   const texts = globSync(path.join(release, 'src/*/*.mjs')).map((file) => readFileSync(file, 'utf8'));
   const started = texts.flatMap((text) => [...text.matchAll(/new URL\([`'"](\.\.\/[^`'"]+)/g)].map(([, target = '']) => target));

@@ -56,7 +56,8 @@ export function describeInstaller(suite: 'bookworm' | 'trixie', clean: () => Pro
       await machine.shell('ln -s dist /root/first');
       await machine.shell(`dpkg-query --show --showformat '\${Package}\\n' | sort >/root/packages`);
       before = await snapshot();
-    }, 300_000);
+      // The first machine of all is made from the packages of Debian.
+    }, 900_000);
 
     failingPrerequisites(() => machine, snapshot);
 
