@@ -15,9 +15,10 @@ function entriesOf(...moments: readonly (readonly [seconds: number, what: string
     const common = { seq, at, slot: SlotName.parse('primary'), cause: null };
     return isState
       ? { ...common, kind: 'state', message: what, from: from ?? null, to }
-      : { ...common, kind: what === 'it died' ? 'failure' : 'action', message: what, from: null, to: null };
+      : { ...common, kind: KINDS[what] ?? 'action', message: what, from: null, to: null };
   });
 }
+const KINDS: Readonly<Record<string, TimelineEntry['kind']>> = { 'it died': 'failure', edited: 'edit', applied: 'spec' };
 const at = (seconds: number): number => BEGIN + seconds * 1000;
 const LOADED = entriesOf(
   [0, 'offline>pulling'],
@@ -63,6 +64,18 @@ describe('the last change of a slot', () => {
       ],
       marks: [{ seq: 0, kind: 'failure', message: 'it died', share: 0 }],
     });
+  });
+
+  test.each([
+    ['an edit', entriesOf([15, 'edited'], [16, 'applied'], [18, 'swapped']), 3],
+    ['an edit of its file', entriesOf([16, 'applied'], [18, 'swapped']), 2],
+  ])('begins with %s', (_, later, seconds) => {
+    expect(lastChange([...LOADED, ...later], at(500))).toMatchObject({ seconds, phases: [{ state: 'ready', seconds }] });
+  });
+
+  test('goes on with an edit while the slot is on its way', () => {
+    const entries = entriesOf([0, 'offline>starting'], [2, 'edited'], [2.5, 'applied'], [5, 'starting>ready']);
+    expect(lastChange(entries, at(500))).toMatchObject({ seconds: 5 });
   });
 
   test('of a slot that answers all the time shows what happened meanwhile', () => {

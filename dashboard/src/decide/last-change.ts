@@ -72,7 +72,11 @@ function momentsOf(entries: readonly TimelineEntry[]): readonly Moment[] {
 }
 
 function belongsTogether(one: Moment | undefined, next: Moment | undefined): boolean {
-  return one !== undefined && next !== undefined && (ON_THE_WAY.has(one.after) || next.at - one.at <= PAUSE_MS);
+  if (one === undefined || next === undefined) return false;
+  if (ON_THE_WAY.has(one.after)) return true;
+  // An edit of a file has no entry of its own, only that of the spec.
+  const isEdit = next.entry.kind === 'edit' || (next.entry.kind === 'spec' && one.entry.kind !== 'edit');
+  return !isEdit && next.at - one.at <= PAUSE_MS;
 }
 
 /** Neighbours of the same state become one. */
