@@ -154,7 +154,7 @@ export function describeInstaller(suite: 'bookworm' | 'trixie', clean: () => Pro
     }, 300_000);
 
     test('a release that does not start is replaced by the one before', async () => {
-      const edit = `echo 'throw new Error("broken");' >src/cli/svcctl.mjs; sed -i 's/^Type=notify/Type=exec/' installer/templates/svc-api.service; sed -i 's/^SECONDS_TO_START=.*/SECONDS_TO_START=3/' installer/lib/service.sh`;
+      const edit = `for part in src/chunks/serve-*.mjs; do echo 'throw new Error("broken");' >"$part"; done; sed -i 's/^Type=notify/Type=exec/' installer/templates/svc-api.service; sed -i 's/^SECONDS_TO_START=.*/SECONDS_TO_START=3/' installer/lib/service.sh`;
       await makeRelease('0.4.0', edit);
       const { code, output } = await machine.run(['bash', '/root/0.4.0/installer/install.sh']);
       expect({ code, output }).toMatchObject({
