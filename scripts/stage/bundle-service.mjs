@@ -4,7 +4,7 @@
  *
  * Each file of the bundle is in one folder below `src`: programs as `cli/svcctl.mjs`, shared parts in `chunks`.
  */
-import { cpSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 import { NOT_BUNDLED, ROOT } from './stage-packages.mjs';
@@ -38,6 +38,7 @@ export async function bundleService(to) {
   await bundle.close();
   for (const name of DATA) cpSync(join(SRC, name), join(to, 'src', name));
   writeFileSync(join(to, 'src/cli/install.ts'), INSTALL);
+  chmodSync(join(to, 'src/cli/svcctl.mjs'), 0o755);
 }
 
 /** `models/archive/bunzip-worker.ts` → `archive/bunzip-worker`. */
