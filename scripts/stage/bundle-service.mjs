@@ -49,16 +49,16 @@ const placeOf = (file) =>
     .join('/')
     .replace(/\.m?[jt]s$/, '');
 
+/** All forms in which a module may ask for its own place. */
+const OWN_PLACE = /import\.meta\.dirname|new URL\('([a-z-]+\.ts)', import\.meta\.url\)|import\.meta/g;
+
 /** Replaces what a module knows of its own place, as it moves to another folder, two below the root as well. */
 function withPlaces(code, file) {
-  const placed = code
-    .replaceAll('import.meta.dirname', `(import.meta.dirname + '/../${dirname(file)}')`)
-    .replaceAll(/new URL\('([a-z-]+\.ts)', import\.meta\.url\)/g, (_, name) => {
-      const target = join(dirname(file), name);
-      if (!ENTRIES.includes(target)) throw new Error(`Name "${target}" among the entries of the bundle: "${file}" starts it`);
-      return `new URL('../${placeOf(target)}.mjs', new URL('.', import.meta.url))`;
-    });
-  if (/import\.meta\.(?!dirname \+|url\)\))/.test(placed))
-    throw new Error(`The bundle does not know what "${file}" reads from import.meta`);
-  return placed;
+  return code.replaceAll(OWN_PLACE, (form, started) => {
+    if (form === 'import.meta.dirname') return `(import.meta.dirname + '/../${dirname(file)}')`;
+    if (started === undefined) throw new Error(`Teach the bundle what "${file}" reads from import.meta`);
+    const target = join(dirname(file), started);
+    if (!ENTRIES.includes(target)) throw new Error(`Name "${target}" among the entries of the bundle: "${file}" starts it`);
+    return `new URL('../${placeOf(target)}.mjs', new URL('.', import.meta.url))`;
+  });
 }

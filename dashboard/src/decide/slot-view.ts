@@ -1,7 +1,7 @@
 /** How the slots are shown: as cards or as a table, which ones, and in which order. The address keeps it. Pure. */
 import type { Slot, SlotLine } from '../types.ts';
 import type { SlotRates } from './token-rates.ts';
-import { matchesSearch, needsAttention, toneOfSlot } from './slot-facts.ts';
+import { needsAttention, toneOfSlot } from './slot-facts.ts';
 
 export interface SlotView {
   readonly isTable: boolean;
@@ -62,10 +62,11 @@ export function writeView({ isTable, search, sort, isDescending }: SlotView): st
   return values.toString();
 }
 
+const NUMBERS: ReadonlySet<Column> = new Set(['memory', 'inFlight', 'pending', 'rate', 'restarts']);
+
 /** A click on the column that sorts reverses it. Numbers begin with the largest. */
 export function sortedBy(view: SlotView, column: Column): SlotView {
-  const isNumber = column === 'memory' || column === 'inFlight' || column === 'pending' || column === 'rate' || column === 'restarts';
-  return { ...view, sort: column, isDescending: view.sort === column ? !view.isDescending : isNumber };
+  return { ...view, sort: column, isDescending: view.sort === column ? !view.isDescending : NUMBERS.has(column) };
 }
 
 export function rowOf(slot: Slot, line: Pick<SlotLine, 'in_flight' | 'parked'>, rates: SlotRates | undefined): SlotRow {
@@ -88,5 +89,3 @@ export function sortRows(rows: readonly SlotRow[], { sort, isDescending }: Pick<
   };
   return rows.toSorted((a, b) => compare(a, b) || a.name.localeCompare(b.name, 'en', { numeric: true }));
 }
-
-export const isInView = (slot: Slot, { search }: Pick<SlotView, 'search'>): boolean => search === '' || matchesSearch(slot, search);

@@ -66,17 +66,19 @@ const LATENCIES = [
 ] as const satisfies readonly (readonly [string, (row: RequestRow) => number | null])[];
 
 /** Percentiles of the listed requests. */
-function Latencies({ rows }: { readonly rows: readonly RequestRow[] }): JSX.Element {
+function Latencies({ rows }: { readonly rows: readonly RequestRow[] }): JSX.Element | null {
+  const known = LATENCIES.flatMap(([name, read]) => {
+    const found = percentilesOf(rows, read);
+    return found === undefined ? [] : [{ name, ...found }];
+  });
+  if (known.length === 0) return null;
   return (
     <ul class="latencies">
-      {LATENCIES.map(([name, read]) => {
-        const found = percentilesOf(rows, read);
-        return found === undefined ? null : (
-          <li key={name}>
-            <strong>{name}</strong> p50 {formatSeconds(found.p50)} · p95 {formatSeconds(found.p95)} · p99 {formatSeconds(found.p99)}
-          </li>
-        );
-      })}
+      {known.map(({ name, p50, p95, p99 }) => (
+        <li key={name}>
+          <strong>{name}</strong> p50 {formatSeconds(p50)} · p95 {formatSeconds(p95)} · p99 {formatSeconds(p99)}
+        </li>
+      ))}
     </ul>
   );
 }

@@ -5,8 +5,8 @@ import { useApp, useMay } from '../app-context.ts';
 import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { hashOf } from '../decide/route.ts';
-import { summarize } from '../decide/slot-facts.ts';
-import { isInView, readView, writeView, type SlotView } from '../decide/slot-view.ts';
+import { matchesSearch, summarize } from '../decide/slot-facts.ts';
+import { readView, writeView, type SlotView } from '../decide/slot-view.ts';
 import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../slots/slot-card.tsx';
 import { useGrowing, useNear } from '../slots/long-list.ts';
@@ -60,7 +60,9 @@ export function SlotsPage(): JSX.Element {
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
     if (signals === undefined) return [];
-    return view.search === '' || isInView(signals.slot.value, view) ? [{ name, signals }] : [];
+    // The table has a pace of its own.
+    const isShown = (): boolean => matchesSearch(view.isTable ? signals.slot.peek() : signals.slot.value, view.search);
+    return view.search === '' || isShown() ? [{ name, signals }] : [];
   });
   const drawn = useGrowing(names === undefined ? 0 : shown.length, inView);
   return (

@@ -3,7 +3,9 @@ import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { hashOf } from '../decide/route.ts';
-import { COLUMNS, isInView, readView, rowOf, sortedBy, sortRows, writeView, type SlotRow } from '../decide/slot-view.ts';
+import { matchesSearch } from '../decide/slot-facts.ts';
+import { COLUMNS, readView, rowOf, sortedBy, sortRows, writeView, type SlotRow } from '../decide/slot-view.ts';
+import { useSelector } from '../parts/use-selector.ts';
 import { A, SLOT_COLUMNS } from '../texts-activity.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
 
@@ -12,12 +14,11 @@ const MOST_SHOWN = 500;
 
 export function SlotTable(): JSX.Element {
   const { store, place, now } = useApp();
-  // Read for its changes.
-  Math.floor(now.value / 1000 / REDRAWN_SECONDS);
+  useSelector(() => Math.floor(now.value / 1000 / REDRAWN_SECONDS));
   const view = readView(place.value.query);
   const rows = (store.names.value ?? []).flatMap((name) => {
     const signals = store.of(name);
-    if (signals === undefined || !isInView(signals.slot.peek(), view)) return [];
+    if (signals === undefined || !matchesSearch(signals.slot.peek(), view.search)) return [];
     return rowOf(signals.slot.peek(), signals.line.peek(), signals.rates.peek());
   });
   const order = view.isDescending ? 'descending' : 'ascending';

@@ -196,7 +196,7 @@ async function startFixtureWorkers(
   await workers.start({ file, env: {}, host: '127.0.0.1', port, settings: shares.worker, mostBodyBytes: shares.workerBodyBytes });
 }
 
-/** Waits until the condition holds; throws where it does not hold in time, because nothing ends what a test without an end goes on asking. */
+/** Waits until the condition holds. Throws after 40 s: a wait that outlives its test would keep the event loop of later suites busy. */
 export async function until(holds: () => boolean): Promise<void> {
   const endsAt = performance.now() + 40_000;
   while (!holds()) {
