@@ -49,6 +49,7 @@ const NOT_FOR_VALUES = {
   SVC_ON_EXIT: true,
   ...OF_HOSTS,
   SVC_WORKERS: true,
+  SVC_CONTROL_PLANE: true,
   SVC_NAMESPACE: true,
   SVC_SERVICE_NAME: true,
   SVC_POD_NAME: true,

@@ -28,6 +28,7 @@ import { openRecords } from './open-records.ts';
 import { createLogSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
+import { messageOf } from '../platform/error-text.ts';
 import { createAccelerator } from '../turbo/fast-path/fast-path.ts';
 import { takeOver } from '../turbo/workers/worker-server.ts';
 import type { WorkerPool, WorkerPoolListeners } from '../turbo/workers/worker-pool.ts';
@@ -112,7 +113,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     accelerator: createAccelerator(settings),
     ...(workers === undefined ? {} : { connectionsElsewhere: workers.connections }),
   });
-  workers?.listen(listenersOf(options, { controller, access }, { server: api.server, note }));
+  workers?.listen(listenersOf(options, { controller, access }, { api, note }));
   return { api, wyoming, usage: records.usage };
 }
 
@@ -160,9 +161,9 @@ function ollamaRoutes(
 }
 
 function listenersOf(
-  { log }: ServiceOptions,
+  { log, settings }: ServiceOptions,
   { controller, access }: Pick<ApiParts, 'controller' | 'access'>,
-  { server, note }: { readonly server: HttpApi['server']; readonly note: ReportRequest },
+  { api, note }: { readonly api: HttpApi; readonly note: ReportRequest },
 ): WorkerPoolListeners {
   return {
     finished: reportTo(controller.metrics.requestFinished, note),
@@ -170,7 +171,15 @@ function listenersOf(
     onFault: logFaults(log),
     tokenUsed: access.tokenUsed,
     captured: (ids, text) => controller.captures?.take(ids, text),
-    takeOver: (socket, bytes) => takeOver(server, socket, bytes),
+    takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
+    listening(anyone, { host, port }) {
+      if (settings.SVC_CONTROL_PLANE === 'shared') return;
+      if (anyone) api.stopListening();
+      else
+        void api
+          .listenAgain({ host, port })
+          .catch((error: unknown) => log.error({}, `No process listens until a worker does: ${messageOf(error)}`));
+    },
   };
 }
 

@@ -50,7 +50,7 @@ function endWithController(): void {
 
 /** A slot brings the definition of its engine. */
 function declareEngines({ declare }: LiveRegistry, change: BoardChange | undefined): void {
-  const slots = change?.slots === undefined ? [] : 'all' in change.slots ? change.slots.all : change.slots.set;
+  const slots = change?.slots?.set ?? [];
   declare(
     slots.flatMap(([, { spec }]) => spec.engine ?? []),
     false,

@@ -33,20 +33,23 @@ export async function fitConnections<Options extends Pick<ServiceOptions, 'setti
   return { ...options, settings: { ...settings, SVC_MAX_CONNECTIONS: most.connections } };
 }
 
+/** With the service itself. 1: it forwards alone. */
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { runtime }: Pick<World, 'runtime'>,
 ): Promise<Result<number>> {
-  const { SVC_WORKERS: wanted } = settings;
-  if (wanted === 1) return ok(1);
+  const { SVC_WORKERS: wanted, SVC_CONTROL_PLANE: plane } = settings;
+  if (wanted === 1 && plane === 'shared') return ok(1);
   if (runtime.traits.network === 'pods') {
-    const message = `"SVC_WORKERS" must be 1 in a cluster, not "${wanted}": run more replicas of the gateway instead`;
+    const [name, value, only] = wanted === 1 ? ['SVC_CONTROL_PLANE', plane, '"shared"'] : ['SVC_WORKERS', wanted, 1];
+    const message = `"${name}" must be ${only} in a cluster, not "${value}": run more replicas of the gateway instead`;
     return fail('stalled', 'SettingUnusable', message);
   }
-  const count = wanted === 'auto' ? Math.min(MOST, availableParallelism()) : wanted;
+  const forwarding = wanted === 'auto' ? Math.min(MOST, availableParallelism()) : wanted;
+  const count = plane === 'separate' ? forwarding + 1 : forwarding;
   if (count === 1 || (await canSharePorts(settings.SVC_LISTEN))) return ok(count);
-  const effect = 'Requests are forwarded by one process, because several cannot listen on one port on this system';
-  log.warn({ workers: count }, `${effect}: "SVC_WORKERS" has no effect`);
+  const effect = 'The service forwards requests itself and alone, because several processes cannot listen on one port on this system';
+  log.warn({ workers: forwarding }, `${effect}: "SVC_WORKERS" and "SVC_CONTROL_PLANE" have no effect`);
   return ok(1);
 }
 

@@ -26,10 +26,10 @@ describe('the tracker on a workload that its runtime starts again', () => {
   test('knows an end of one that ran when it was met first, and takes one that waits for news', () => {
     const runs = createTracker();
     seen(runs, { exitId: '5' }, 100);
-    expect(known(runs)?.notedExit).toBe('5');
+    expect(known(runs)?.notedExits).toEqual(['5']);
     const waits = createTracker();
     seen(waits, { exitId: '5', running: false }, 100);
-    expect(known(waits)?.notedExit).toBeUndefined();
+    expect(known(waits)?.notedExits).toEqual([]);
   });
 
   test('forgets its probe and when its start began, and nothing else, at each new end', () => {
@@ -38,7 +38,7 @@ describe('the tracker on a workload that its runtime starts again', () => {
     tracker.histories.probed(ID, PASSING, 200);
     tracker.histories.updatedInPlace(ID, 1, 200);
     seen(tracker, { exitId: '5' }, 300);
-    expect(known(tracker)).toMatchObject({ startCountsFrom: 300, probe: undefined, updates: { times: 1 }, notedExit: undefined });
+    expect(known(tracker)).toMatchObject({ startCountsFrom: 300, probe: undefined, updates: { times: 1 }, notedExits: [] });
     tracker.histories.exitNoted(ID, '5');
     tracker.histories.probed(ID, PASSING, 400);
     const before = known(tracker);
@@ -65,9 +65,24 @@ describe('the tracker on a workload that its runtime starts again', () => {
     seen(tracker, { alone: false }, 100);
     tracker.histories.probed(ID, PASSING, 200);
     seen(tracker, { exitId: '5' }, 300);
-    expect(known(tracker)).toMatchObject({ notedExit: '5', probe: { passed: true }, startCountsFrom: 100 });
+    expect(known(tracker)).toMatchObject({ notedExits: ['5'], probe: { passed: true }, startCountsFrom: 100 });
     seen(tracker, { exitId: '6' }, 400);
-    expect(known(tracker)).toMatchObject({ notedExit: '5', probe: undefined });
+    expect(known(tracker)).toMatchObject({ notedExits: ['5'], probe: undefined });
+  });
+
+  test('takes no end for news that shows again because the replica that ended later is gone', () => {
+    const tracker = createTracker();
+    seen(tracker, { alone: false }, 100);
+    for (const [exitId, at] of [
+      ['5', 200],
+      ['6', 300],
+    ] as const) {
+      seen(tracker, { exitId, alone: false }, at);
+      tracker.histories.exitNoted(ID, exitId);
+    }
+    tracker.histories.probed(ID, PASSING, 400);
+    seen(tracker, { exitId: '5', alone: false, running: false }, 500);
+    expect(known(tracker)).toMatchObject({ notedExits: ['6', '5'], probe: { passed: true } });
   });
 
   test('keeps the last words of each of its crashes', () => {

@@ -9,8 +9,8 @@ import { createWorldClock } from '../support/simulation/world-clock.ts';
 
 const log = createPlainLog('silent', () => undefined);
 
-async function countOf(SVC_WORKERS: string, network: 'shared' | 'pods') {
-  const parsed = parseSettings({ SVC_WORKERS, SVC_LISTEN: '127.0.0.1:0' });
+async function countOf(SVC_WORKERS: string, network: 'shared' | 'pods', SVC_CONTROL_PLANE = 'shared') {
+  const parsed = parseSettings({ SVC_WORKERS, SVC_CONTROL_PLANE, SVC_LISTEN: '127.0.0.1:0' });
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const runtime = createInMemoryRuntime({ clock: createWorldClock() });
   const counted = await countProcesses(
@@ -29,6 +29,15 @@ test.each<[string, 'shared' | 'pods', number | string]>([
   ['auto', 'pods', '"SVC_WORKERS" must be 1 in a cluster, not "auto": run more replicas of the gateway instead'],
 ])('SVC_WORKERS=%s where workloads are reached over "%s" means %s', async (setting, network, expected) => {
   expect(await countOf(setting, network)).toBe(expected);
+});
+
+test.each<[string, 'shared' | 'pods', number | string]>([
+  ['1', 'shared', 2],
+  ['3', 'shared', 4],
+  ['auto', 'shared', Math.min(64, availableParallelism()) + 1],
+  ['1', 'pods', '"SVC_CONTROL_PLANE" must be "shared" in a cluster, not "separate": run more replicas of the gateway instead'],
+])('SVC_WORKERS=%s beside a service that only decides, over "%s", means %s', async (setting, network, expected) => {
+  expect(await countOf(setting, network, 'separate')).toBe(expected);
 });
 
 test('a process that may open 1,024 files accepts 384 connections, so that 256 files can be opened for its slots', () => {

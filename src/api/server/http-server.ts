@@ -1,6 +1,7 @@
 /** Node's HTTP server with the limits of the service, and errors in the documented shape where Node has its own. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { answerError } from '../../gateway/client-answer.ts';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
@@ -60,9 +61,15 @@ export interface HttpListeners {
 export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   const { listener, fastListener, serves, upgrades, connectionsElsewhere = () => 0, accelerator = {} } = listeners;
   const requests = createLastRequests();
+  let keepsAlive = true;
   const listen = (req: IncomingMessage, res: ServerResponse): void => {
+    if (!keepsAlive) res.shouldKeepAlive = false;
     requests.note(req, res);
     listener(req, res);
+  };
+  const listenFast: typeof fastListener = (req, res) => {
+    if (!keepsAlive) res.shouldKeepAlive = false;
+    fastListener(req, res);
   };
   const server = createServer(
     {
@@ -79,7 +86,7 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
     listen,
   );
   server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
-  const reader = accelerator.readConnections?.(server, { limits, serves, listener: fastListener }) ?? NODE_READS;
+  const reader = accelerator.readConnections?.(server, { limits, serves, listener: listenFast }) ?? NODE_READS;
   /** They are no longer connections of this server, which cannot tell whether they are idle. */
   const upgraded = new WeakSet<Duplex>();
   const connections = createOpenConnections((socket) => requests.isAnswering(socket) || reader.isBusy(socket) || upgraded.has(socket));
@@ -103,7 +110,21 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>
     requests.whenBroken(socket, (isAnswered) => answerClientError(error.code, { socket, isAnswered }, limits)),
   );
-  return { server, connections };
+  const door = {
+    /** Closes each connection after its next answer. */
+    leave: (): void => void (keepsAlive = false),
+    /** Accepts no more connections: those of other processes that listen there shall not stay here either. */
+    stop(): void {
+      keepsAlive = false;
+      // The HTTP server's own `close` would cut idle connections.
+      if (server.listening) NetServer.prototype.close.call(server);
+    },
+    async open(address: { readonly host: string; readonly port: number }): Promise<void> {
+      keepsAlive = true;
+      if (!server.listening) await once(server.listen({ ...address, reusePort: true }), 'listening');
+    },
+  };
+  return { server, connections, door };
 }
 
 interface LastRequest {

@@ -53,19 +53,14 @@ export function buildServer(deps: ServerDeps) {
   const { routes, settings, gateway, site, authorize, report = () => undefined, onFault = () => undefined } = deps;
   const hotPath = createHotPath({ routes, site, authorize, report, onFault, startTrace: deps.startTrace });
   let framework: FastifyServerFactoryHandler | undefined;
-  let leaving = false;
-  const tryHandle: HotPath['tryHandle'] = (req, res) => {
-    if (leaving) res.shouldKeepAlive = false;
-    return hotPath.tryHandle(req, res);
-  };
-  const { server, connections } = createHttpServer(settings, {
+  const { server, connections, door } = createHttpServer(settings, {
     listener(req, res) {
-      if (tryHandle(req, res)) return;
+      if (hotPath.tryHandle(req, res)) return;
       // The client may hold its body back for good, and its next request must not be read as one.
       if (req.headers.expect !== undefined) res.shouldKeepAlive = false;
       framework?.(req, res);
     },
-    fastListener: tryHandle,
+    fastListener: hotPath.tryHandle,
     serves: hotPath.serves,
     upgrades: createUpgradePath({ routes, site, authorize, report, onFault }),
     connectionsElsewhere: deps.connectionsElsewhere,
@@ -103,14 +98,16 @@ export function buildServer(deps: ServerDeps) {
       const bound = server.address();
       return typeof bound === 'object' && bound !== null ? bound.port : address.port;
     },
+    stopListening: door.stop,
+    listenAgain: door.open,
     /** Ends keep-alive: from now on clients must connect again for their next request, and so reach another replica. */
-    leave: (): void => void (leaving = true),
+    leave: door.leave,
     /**
      * Stops accepting connections, waits up to `graceMs` for requests in flight, then ends them. Refuses parked
      * requests after `parkedMs` (default: at once). Until `others` resolves, processes may pass connections on.
      */
     async close(graceMs: number, parkedMs = 0, others?: Promise<void>): Promise<void> {
-      leaving = true;
+      door.leave();
       // The HTTP server's own `close` would cut idle connections now.
       const closed = server.listening ? promisify(NetServer.prototype.close).call(server) : undefined;
       await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));

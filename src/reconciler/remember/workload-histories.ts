@@ -7,6 +7,7 @@ import {
   mergeProbe,
   mergeSeen,
   newHistory,
+  withExit,
   type ProbeResult,
   type SeenWorkload,
   type TrackedHistory,
@@ -91,7 +92,7 @@ export function createWorkloadHistories() {
       }),
     counted: (id: WorkloadId, counted: Omit<NonNullable<TrackedHistory['counted']>, 'at'>, now: number) =>
       change(id, () => ({ counted: { ...counted, at: now } })),
-    exitNoted: (id: WorkloadId, exitId: string) => change(id, () => ({ notedExit: exitId })),
+    exitNoted: (id: WorkloadId, exitId: string) => change(id, ({ notedExits }) => ({ notedExits: withExit(notedExits, exitId) })),
     probed: (id: WorkloadId, result: ProbeResult, now: number) => change(id, ({ probe }) => ({ probe: mergeProbe(probe, result, now) })),
   };
 }

@@ -191,6 +191,12 @@ export const SettingsSchema = z.strictObject({
   SVC_WORKERS: WorkerCount.prefault('1').describe(
     'Processes that forward requests for texts, from 1 to 64. `1`: the service itself; `auto`: as many as there are cores. Not in a cluster, which has replicas (`docs/workers.md`)',
   ),
+  SVC_CONTROL_PLANE: z
+    .enum(['shared', 'separate'])
+    .prefault('shared')
+    .describe(
+      '`separate`: all processes of `SVC_WORKERS` are workers, and the service itself decides, manages and answers the rest, so that none of this delays a request for a text; `shared`: it forwards as well (`docs/workers.md`)',
+    ),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',
   ),

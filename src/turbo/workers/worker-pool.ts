@@ -39,6 +39,8 @@ export interface WorkerPoolListeners {
   readonly tokenUsed: (id: string) => void;
   readonly captured: TakeCaptured;
   readonly takeOver: (socket: Socket, bytes: Uint8Array) => void;
+  /** The first worker listens, or none does any more. */
+  readonly listening: (anyone: boolean, address: Pick<WorkerStart, 'host' | 'port'>) => void;
 }
 
 /** A worker is asked for a sign of life so often, which also keeps what metrics show of it up to date. */
@@ -68,6 +70,8 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
   let shown: RoutedView = NO_BOARD;
   let captures: readonly CaptureRule[] = [];
   let timer: NodeJS.Timeout | undefined;
+  let anyoneListens = false;
+  let address: Pick<WorkerStart, 'host' | 'port'> | undefined;
 
   const sendAll = (message: ToWorker): void => members.forEach(({ process }) => process.send(message));
   const traffic = createSharedTraffic({ local, board, now, abort: (workload) => sendAll({ kind: 'abort', workload }), sync });
@@ -118,6 +122,12 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     look();
   }
 
+  function lookWhoListens(): void {
+    const anyone = members.values().some(({ process }) => process.listens);
+    if (anyone !== anyoneListens && address !== undefined) listeners?.listening(anyone, address);
+    anyoneListens = anyone;
+  }
+
   function onGone(number: number): void {
     const member = members.get(number);
     // Its unanswered messages need no answer.
@@ -125,6 +135,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     traffic.forget(number);
     lender.forget(number);
     metrics.workerEnded(number);
+    lookWhoListens();
     look();
   }
 
@@ -146,6 +157,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
       log,
       start: () => ({ ...start, captures, board: compareBoards(NO_BOARD, shown) }),
       onStarted: () => metrics.workerStarted(number),
+      onListening: lookWhoListens,
       onReport: (report) => onReport(number, report),
       onConnection: (socket, bytes) => listeners?.takeOver(socket, bytes),
       onFault: ({ message, stack, requestId }) => listeners?.onFault(Object.assign(new Error(message), { stack }), requestId),
@@ -170,17 +182,20 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     listen: (all: WorkerPoolListeners): void => void (listeners = all),
     /** Resolves when all workers listen, or have failed to: then they are started again later. */
     async start(start: WorkerPoolStart): Promise<void> {
+      const { SVC_CONTROL_PLANE: plane } = start.settings;
+      address = start;
       for (let number = 1; number <= count; number += 1) members.set(number, add(number, start));
       timer = setInterval(endThoseThatHang, SYNC_MS).unref();
       const settled = Promise.all(members.values().map(({ process }) => process.settled));
       await Promise.race([settled, sleep(START_MS, AbortSignal.timeout(START_MS))]);
       const up = [...members.values()].filter(({ process }) => process.listens).length;
-      if (up === count) log.info({ workers: count }, `${count + 1} processes forward requests: this one, and ${count} of their own`);
+      if (up === count) log.info({ workers: count }, plane === 'separate' ? apart(count) : together(count));
       else log.error({ workers: up }, `Only ${up} of ${count} workers have started; the others are started again`);
     },
     leave: (): void => sendAll({ kind: 'leave' }),
     async close(graceMs: number, parkedMs: number): Promise<void> {
       clearInterval(timer);
+      listeners = listeners && { ...listeners, listening: () => undefined };
       const ended = Promise.all(members.values().map(({ process }) => process.retire()));
       sendAll({ kind: 'close', graceMs, parkedMs });
       const kill = setTimeout(() => members.forEach(({ process }) => process.kill()), graceMs + END_MS);
@@ -189,3 +204,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     },
   };
 }
+
+const together = (count: number): string => `${count + 1} processes forward requests: this one, and ${count} of their own`;
+const apart = (count: number): string =>
+  `${count === 1 ? 'A process of its own forwards' : `${count} processes of their own forward`} requests for texts, and this one decides`;

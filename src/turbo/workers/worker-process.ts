@@ -12,6 +12,7 @@ interface WorkerProcessDeps {
   readonly env: Readonly<Record<string, string>>;
   readonly start: () => WorkerStart;
   readonly onStarted: () => void;
+  readonly onListening: () => void;
   readonly onReport: (report: WorkerReport) => void;
   readonly onConnection: (socket: Socket, bytes: Uint8Array) => void;
   readonly onFault: (fault: Extract<FromWorker, { kind: 'fault' }>) => void;
@@ -85,11 +86,12 @@ export class WorkerProcess {
   }
 
   #take(message: FromWorker, socket: Socket | undefined): void {
-    const { onReport, onConnection, onFault, onCaptured, onLimitAsk, onLimitReport } = this.#deps;
+    const { onListening, onReport, onConnection, onFault, onCaptured, onLimitAsk, onLimitReport } = this.#deps;
     switch (message.kind) {
       case 'listening':
         this.#listens = true;
-        return this.#settled.resolve();
+        this.#settled.resolve();
+        return onListening();
       case 'report':
         return onReport(message);
       case 'connection':

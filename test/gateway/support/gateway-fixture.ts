@@ -191,6 +191,7 @@ async function startFixtureWorkers(
     tokenUsed: () => undefined,
     captured: () => undefined,
     takeOver: (socket, bytes) => takeOver(api.server, socket, bytes),
+    listening: () => undefined,
   });
   const file = fileURLToPath(new URL('gateway-worker.ts', import.meta.url));
   await workers.start({ file, env: {}, host: '127.0.0.1', port, settings: shares.worker, mostBodyBytes: shares.workerBodyBytes });

@@ -282,7 +282,7 @@ function historyOf(scene: SceneWorkload, all: readonly Endpoint[]): WorkloadHist
     origin: undefined,
     stops: undefined,
     updates: undefined,
-    notedExit,
+    notedExits: notedExit === undefined ? [] : [notedExit],
     sleeps: scene.sleeps,
     counted: scene.counted,
   };

@@ -60,7 +60,7 @@ function judgeOne(workload: ObservedWorkload, ends: number, made: Plan, observed
   const counted = failures.filter((attempt) => attempt.workload === id && attempt.kind === 'crash').length;
   if (counted > ends) return `"${id}" ended ${ends} times, but ${counted} crashes of it are counted`;
   if (exit === undefined) return undefined;
-  const noted = observed.histories.get(id)?.notedExit === String(exit.at);
+  const noted = observed.histories.get(id)?.notedExits.includes(String(exit.at)) === true;
   const notes = made.actions.some(({ name, args }) => name === 'noteCrash' && args.workload === id);
   const busy = observed.running.has(`noteCrash:${id}`) || observed.running.has(`stop:${id}`);
   if (!noted && !notes && !busy) return `The crash of "${id}" is not noted`;

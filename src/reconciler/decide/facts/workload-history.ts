@@ -20,8 +20,8 @@ export interface WorkloadHistory {
   readonly stops: { readonly failures: number; readonly lastAt: number; readonly message: string } | undefined;
   /** How often it was updated in place for one generation of its slot. */
   readonly updates: { readonly generation: number; readonly times: number; readonly lastAt: number } | undefined;
-  /** The id of the last exit that was counted, where the runtime restarts workloads itself. */
-  readonly notedExit: string | undefined;
+  /** The ids of exits that were counted, where the runtime restarts workloads itself; the newest last. */
+  readonly notedExits: readonly string[];
   /** How often its server was put to sleep since it was woken for a request. `fault`: it was not, or was not woken. */
   readonly sleeps?: { readonly times: number; readonly lastAt: number; readonly fault?: Finding } | undefined;
   /** Requests that its server counted last. */
@@ -106,7 +106,7 @@ export function newHistory(slot: SlotName, origin: Origin | undefined, now: numb
     drainingSince: undefined,
     stops: undefined,
     updates: undefined,
-    notedExit: undefined,
+    notedExits: [],
     expectedToGo: false,
     fresh: false,
     running: false,
@@ -124,7 +124,7 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
     ...base,
     startedAt,
     exitId: seen.exitId ?? before?.exitId,
-    notedExit: isOldExit(before, seen) ? seen.exitId : base.notedExit,
+    notedExits: isOldExit(before, seen) ? withExit(base.notedExits, seen.exitId) : base.notedExits,
     alone,
     running,
     probe: running && !base.running && before !== undefined ? probeOfReturned(base.probe, startedAt) : base.probe,
@@ -144,11 +144,21 @@ function afterRestart(before: TrackedHistory, seen: SeenWorkload, now: number): 
   return ended ? { ...before, seenAt: now, startCountsFrom: now, probe: undefined, sleeps: undefined } : before;
 }
 
-/** It runs, and the exit predates this controller's knowledge or shows only because other replicas are gone. */
+/**
+ * It was noted, or the workload runs and the exit predates this controller's knowledge. The exit of a replica shows
+ * again once the one that ended last is gone.
+ */
 function isOldExit(before: TrackedHistory | undefined, { exitId: id, alone, running }: SeenWorkload): boolean {
-  if (id === undefined || !running || id === before?.exitId) return false;
-  return before === undefined || (alone && !before.alone);
+  if (id === undefined || id === before?.exitId) return false;
+  if (before?.notedExits.includes(id) === true) return true;
+  return running && (before === undefined || (alone && !before.alone));
 }
+
+/** More than a workload has replicas whose last exit can show again. */
+const MOST_EXITS = 64;
+
+export const withExit = (known: readonly string[], id: string | undefined): readonly string[] =>
+  id === undefined ? known : [...known.filter((each) => each !== id), id].slice(-MOST_EXITS);
 
 export interface ProbeResult {
   readonly health: Health;

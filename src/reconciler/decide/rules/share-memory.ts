@@ -187,8 +187,10 @@ function after(share: Share, claim: MemoryClaim, { placement, admitted }: Verdic
       newcomers: claim.incumbent ? newcomers : { ...newcomers, ...Object.fromEntries(Object.keys(placement).map((id) => [id, newcomer])) },
     };
   }
-  const waits = !claim.incumbent && claim.turn.group !== 'unloaded' && claim.turn.group !== 'warm' && mayFit(claim, placement, share, true);
-  if (!waits) return share;
+  const { group } = claim.turn;
+  // What is always loaded and gives way waits for its return from then on.
+  const waits = group === 'always' || (!claim.incumbent && group !== 'unloaded' && group !== 'warm');
+  if (!waits || !mayFit(claim, placement, share, true)) return share;
   const first = Object.keys(placement).map((id) => [id, share.reserved[id] ?? claim.slot] as const);
   return { ...share, reserved: { ...share.reserved, ...Object.fromEntries(first) } };
 }

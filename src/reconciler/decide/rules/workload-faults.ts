@@ -69,7 +69,7 @@ export function isHung(backend: Backend, before: Work | undefined, after: Work |
 
 /** A crash that the runtime handles with a restart, and that has not been counted yet. */
 export function crashedInPlace({ fact: { phase, exit }, known }: WorkloadView): (Fault & { readonly exitId: string }) | undefined {
-  if (phase === 'exited' || exit === undefined || exitId(exit) === known.notedExit) return undefined;
+  if (phase === 'exited' || exit === undefined || known.notedExits.includes(exitId(exit))) return undefined;
   return { kind: 'crash', exitId: exitId(exit), ...describeExit(exit) };
 }
 

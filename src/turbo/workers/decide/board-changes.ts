@@ -4,10 +4,12 @@ import type { SlotName } from '../../../schema/words/names.ts';
 import { isSameValue } from '../../../schema/words/same-value.ts';
 import type { SpecProblem } from '../../../schema/slot/slot-spec.ts';
 
-/** `set`: new and replaced entries. `all`: the whole map, because the order of its keys has changed. */
-export type MapChange<Key, Value> =
-  | { readonly set: readonly (readonly [Key, Value])[]; readonly removed: readonly Key[] }
-  | { readonly all: readonly (readonly [Key, Value])[] };
+/** `set`: new and replaced entries. `order`: all keys, unless new ones come last and the others keep their order. */
+export interface MapChange<Key, Value> {
+  readonly set: readonly (readonly [Key, Value])[];
+  readonly removed: readonly Key[];
+  readonly order?: readonly Key[];
+}
 
 /** Undefined: unchanged. */
 export interface BoardChange {
@@ -59,7 +61,7 @@ function compareMaps<Key, Value>(
   }
   const removed = [...before.keys()].filter((key) => !after.has(key));
   const change = { set, removed };
-  if (!hasKeysOf(applyToMap(before, change), after)) return { all: [...after] };
+  if (!hasKeysOf(applyToMap(before, change), after)) return { ...change, order: [...after.keys()] };
   return set.length === 0 && removed.length === 0 ? undefined : change;
 }
 
@@ -71,14 +73,22 @@ function hasKeysOf(one: ReadonlyMap<unknown, unknown>, other: ReadonlyMap<unknow
 
 function applyToMap<Key, Value>(before: ReadonlyMap<Key, Value>, change: MapChange<Key, Value> | undefined): ReadonlyMap<Key, Value> {
   if (change === undefined) return before;
-  if ('all' in change) return new Map(change.all);
   const next = new Map(before);
   for (const key of change.removed) next.delete(key);
   for (const [key, value] of change.set) next.set(key, value);
-  return next;
+  return change.order === undefined ? next : inOrder(next, change.order);
 }
 
-function mapValues<Key, Value, Other>(change: MapChange<Key, Value>, made: (value: Value) => Other): MapChange<Key, Other> {
-  const each = (entries: readonly (readonly [Key, Value])[]) => entries.map(([key, value]) => [key, made(value)] as const);
-  return 'all' in change ? { all: each(change.all) } : { set: each(change.set), removed: change.removed };
+function inOrder<Key, Value>(entries: ReadonlyMap<Key, Value>, keys: readonly Key[]): ReadonlyMap<Key, Value> {
+  const ordered = new Map<Key, Value>();
+  for (const key of keys) {
+    const value = entries.get(key);
+    if (value !== undefined) ordered.set(key, value);
+  }
+  return ordered;
 }
+
+const mapValues = <Key, Value, Other>(change: MapChange<Key, Value>, made: (value: Value) => Other): MapChange<Key, Other> => ({
+  ...change,
+  set: change.set.map(([key, value]) => [key, made(value)] as const),
+});

@@ -154,6 +154,14 @@ describe('shareMemory()', () => {
     expect(admitted([claim('a', { ...serves, passingSince: NOW - 1 }), large, small], 15)).toEqual(['a']);
     expect(admitted([claim('a', serves), large, small], 15)).toEqual(['b']);
   });
+  test('starts nothing small in the place of a slot that is always loaded and gives way', () => {
+    const always = claim('always', { bytes: 95, priority: 1, incumbent: true });
+    const turn = claim('turn', { bytes: 5, onDemand: true, busy: true, incumbent: true, passingSince: NOW - 10 });
+    const first = claim('first', { bytes: 3, priority: 2, onDemand: true, busy: true, waitingSince: NOW });
+    const later = claim('later', { bytes: 92, onDemand: true, busy: true, waitingSince: NOW });
+    const { verdicts } = shareMemory([always, turn, first, later], hostOf(100));
+    expect([...verdicts].map(([slot, verdict]) => [slot, verdict.admitted, verdict.keptFor])).toContainEqual(['later', false, 'always']);
+  });
 
   test('prefers the higher priority among those that wait, unless another one has waited for 30 s', () => {
     const high = claim('high', { ...asked, priority: 1, waitingSince: NOW - 1 });

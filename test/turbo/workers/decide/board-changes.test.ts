@@ -55,6 +55,12 @@ describe('compareBoards() and applyBoardChange()', () => {
     expect(b !== undefined && applyBoardChange(before, change ?? { version: 0 }).slots.get(b)).toBe(b && before.slots.get(b));
   });
 
+  test('send a new slot in front of others alone, with the order of all', () => {
+    const change = compareBoards(viewOf(B), viewOf(A, B));
+    expect(change?.slots).toMatchObject({ set: [['a', {}]], removed: [], order: ['a', 'b'] });
+    expect(compareBoards(viewOf(A), viewOf(A, B))?.slots?.order).toBeUndefined();
+  });
+
   test('send the state of a slot that is waited for, without its progress', () => {
     const before = viewOf({ name: 'a', state: 'pulling' });
     const pulled = (doneBytes: number): RoutedView => ({

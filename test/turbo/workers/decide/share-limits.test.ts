@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { partOf } from '../../../../src/gateway/traffic/decide/turns.ts';
 import { shareLimits } from '../../../../src/turbo/workers/decide/share-limits.ts';
 
 const MB = 1024 * 1024;
@@ -8,7 +9,8 @@ const LIMITS = {
   SVC_MAX_CONNECTIONS: 10_000,
   SVC_PARK_LIMIT: 64,
   SVC_SPOOL_LIMIT: 512 * MB,
-};
+  SVC_CONTROL_PLANE: 'shared',
+} as const;
 
 test.each([2, 3, 4, 16, 64])('with %d processes, all shares together stay within the limits', (processes) => {
   const { controller, worker } = shareLimits(LIMITS, processes);
@@ -43,4 +45,17 @@ test.each([
   [9, 2],
 ])('of %d parked requests, each of four processes may have %d', (limit, each) => {
   expect(shareLimits({ ...LIMITS, SVC_PARK_LIMIT: limit }, 4).worker.SVC_PARK_LIMIT).toBe(each);
+});
+
+test.each([
+  [1, 1, 1, 1],
+  [2, 1, 1, 1],
+  [8, 1, 7, 1],
+  [8, 2, 3, 1],
+  [64, 1, 56, 8],
+])('of %d requests, each of %d workers beside a service that only decides may have %d, and the service %d', (limit, workers, each, own) => {
+  const { controller, worker } = shareLimits({ ...LIMITS, SVC_CONTROL_PLANE: 'separate', SVC_PARK_LIMIT: limit }, workers + 1);
+  expect([worker.SVC_PARK_LIMIT, controller.SVC_PARK_LIMIT]).toEqual([each, own]);
+  expect([partOf(limit, worker.shares), partOf(limit, controller.shares)]).toEqual([each, own]);
+  expect(worker.SVC_MAX_CONNECTIONS * workers).toBe(LIMITS.SVC_MAX_CONNECTIONS);
 });
