@@ -19,6 +19,7 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   plan: async () => rowsOnly((await import('./plan.ts')).measurePlan()),
   'at-rest': async () => rowsOnly((await import('./at-rest.ts')).measureAtRest()),
   cluster: async () => rowsOnly((await import('./cluster.ts')).measureCluster()),
+  streams: async (pace) => (await import('./streams.ts')).measureStreams(pace),
   planes: async () => rowsOnly((await import('./planes.ts')).measurePlanes()),
   scale: async () => rowsOnly((await import('./scale.ts')).measureScale()),
   edit: async () => rowsOnly((await import('./edit.ts')).measureEdit()),

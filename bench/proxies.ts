@@ -19,7 +19,7 @@ export interface Bed {
 export const hasProgram = (program: string): boolean => spawnSync(program, ['-v']).error === undefined;
 
 /** The command that runs another one, given as its last arguments, on these cores. */
-const pinTo = (cores: string | undefined): readonly string[] => (cores === undefined ? [] : ['taskset', '-c', cores]);
+export const pinTo = (cores: string | undefined): readonly string[] => (cores === undefined ? [] : ['taskset', '-c', cores]);
 
 /** What an OpenAI-compatible server answers to a short chat: some 300 bytes. */
 const ANSWER = JSON.stringify({
@@ -76,15 +76,17 @@ export interface RealServiceOptions {
   readonly tokens?: string;
   /** With which the service is asked about itself. Default: without. */
   readonly token?: string;
+  /** The compiled server of streams (`bench/native`), for the slot `streams`. Default: a server on Node. */
+  readonly streams?: string;
 }
 
 /** Runs `svcctl serve` with its loop on. In its slots run the upstreams of this measurement, as programs called `llama-server`: they answer the probes of slots. */
 export async function startRealService({ directory, cores }: Bed, options: RealServiceOptions = {}): Promise<RealService> {
-  const { idle = 0, settings = {}, tokens, token } = options;
+  const { idle = 0, settings = {}, tokens, token, streams } = options;
   const programs = join(directory, 'programs');
   await mkdir(programs, { recursive: true });
   const program = join(programs, 'llama-server');
-  await writeFile(program, await serverProgram(directory, cores?.load));
+  await writeFile(program, await serverProgram(directory, cores?.load, streams));
   await chmod(program, 0o755);
   const atRest = Array.from({ length: idle }, (_, index) => [`slots/at-rest-${index}.toml`, `load = "on-demand"\n${slotOf('demo-fox')}`]);
   const files = {
@@ -114,6 +116,20 @@ export async function startRealService({ directory, cores }: Bed, options: RealS
   return { service, port: Number(new URL(service.url).port), upstreams };
 }
 
+/** Returns undefined where haproxy is not installed. */
+export async function startHaproxy({ directory, started, cores }: Bed, upstreamPort: number): Promise<Started | undefined> {
+  if (!hasProgram('haproxy')) return undefined;
+  const port = await freePort();
+  const file = join(directory, `haproxy-${port}.cfg`);
+  const limits = 'timeout connect 5s\n  timeout client 60s\n  timeout server 60s';
+  await writeFile(
+    file,
+    `global\n  nbthread 1\n  maxconn 5000\ndefaults\n  mode http\n  http-reuse always\n  ${limits}\nfrontend all\n  bind 127.0.0.1:${port}\n  default_backend one\nbackend one\n  server one 127.0.0.1:${upstreamPort}\n`,
+  );
+  const [command, ...args] = [...pinTo(cores?.proxy), 'haproxy', '-f', file];
+  return opened(spawn(command, args, { stdio: 'ignore' }), port, started, 'haproxy');
+}
+
 /** Returns undefined where llama-swap is not installed. */
 export async function startLlamaSwap({ directory, started, cores }: Bed, upstreamPort: number): Promise<Started | undefined> {
   if (spawnSync('llama-swap', ['--version']).error !== undefined) return undefined;
@@ -131,12 +147,13 @@ export async function startLlamaSwap({ directory, started, cores }: Bed, upstrea
  * A shell script with the arguments of llama-server, which runs the server of the model that it is told to serve. It must keep its last arguments: a workload without them was altered from outside,
  * and the service under test would replace it again and again while it is measured.
  */
-async function serverProgram(directory: string, cores: string | undefined): Promise<string> {
+async function serverProgram(directory: string, cores: string | undefined, streams: string | undefined): Promise<string> {
   const template = join(directory, 'slot.conf');
   await writeFile(template, nginxConfig(directory, nativeUpstream('PORT'), 'slot'));
   const nginx = spawnSync('sh', ['-c', 'command -v nginx']).stdout.toString().trim();
   // The service that starts this program has the core of proxies.
   const run = pinTo(cores).join(' ');
+  const ofStreams = streams === undefined ? `"${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}"` : `"${streams}" serve`;
   return `#!/bin/sh
 set -- "$@" --end-of-arguments
 while [ "$1" != --end-of-arguments ]; do
@@ -149,7 +166,7 @@ while [ "$1" != --end-of-arguments ]; do
 done
 shift
 case $model in
-${nginx === '' ? '*' : '*owl*'}) exec ${run} "${process.execPath}" "${join(import.meta.dirname, 'upstream.ts')}" "$port" "$@" ;;
+${nginx === '' ? '*' : '*owl*'}) exec ${run} ${ofStreams} "$port" "$@" ;;
 esac
 sed "s/PORT/$port/g" "${template}" > "${directory}/slot-$port.conf"
 ${run} "${nginx}" -c "${directory}/slot-$port.conf" -e "${directory}/error.log" &

@@ -81,6 +81,11 @@ export const A = {
   downloadCsv: 'Download CSV',
   requestsShown: (shown: number, total: number) => `Showing the newest ${shown} of ${total}. The CSV file has all of them.`,
   nothingInFlight: 'Nothing in flight',
+  running: 'Requests in flight',
+  state: 'State',
+  action: 'Action',
+  runningStates: { reading: 'receiving', waiting: 'waiting for the slot', computing: 'computing', answering: 'answering' },
+  cancelRequest: (id: string): string => `Cancel request ${id}`,
   inFlight: (slot: string, inFlight: number, parked: number) =>
     `${slot}: ${inFlight} in flight${parked === 0 ? '' : `, ${parked} waiting for the slot`}`,
   rate: 'Tokens/s',

@@ -7,7 +7,6 @@ import type {
   AgentPlans as AgentPlansSchema,
   Changes as ChangesSchema,
   Cluster as ClusterSchema,
-  RequestEntries as RequestEntriesSchema,
   UsageReport as UsageSchema,
   RevisionList as RevisionListSchema,
 } from '../../src/schema/status/resource-answers.ts';
@@ -38,7 +37,7 @@ export type FitAnswer = z.output<typeof answers.FitAnswer>;
 export type Pulls = z.output<typeof answers.Pulls>;
 export type Pull = Pulls['pulls'][number];
 export type Providers = z.output<typeof answers.Providers>;
-export type RequestEntries = z.output<typeof RequestEntriesSchema>;
+export type RequestEntries = z.output<typeof lists.RequestEntries>;
 export type UsageReport = z.output<typeof UsageSchema>;
 export type UsageRow = UsageReport['usage'][number];
 export type Changes = z.output<typeof ChangesSchema>;

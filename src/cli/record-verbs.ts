@@ -45,9 +45,11 @@ export const RECORD_VERBS: readonly (Verb | VerbGroup)[] = [
       option('--slow', 'Only requests that were slow; with --failed, those that have failed or were slow'),
       option('--limit <count>', 'Number of newest requests', { default: '50' }),
       option('-f, --follow', 'After the list, print each request when it has ended'),
+      option('--in-flight', 'Requests that have not ended instead: those that wait, compute or are answered'),
+      option('--cancel <id>', 'Cancel a request that has not ended: its client gets an error, its server stops'),
       shared.OUTPUT_OR_NAME,
     ],
-    examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow'],
+    examples: ['svcctl requests --slot primary --slow', 'svcctl requests --caller token:1a2b3c4d --follow', 'svcctl requests --in-flight'],
     load: async () => (await import('./verbs/records.ts')).runRequests,
   }),
   verb('audit', 'Show who changed what through the API', {

@@ -121,6 +121,43 @@ export interface ActiveExchange {
   checkTimeouts(now: number): void;
   /** Ends the exchange without an answer, because the gateway is closing. */
   abandon(): void;
+  /** Ends it with an error for the client. */
+  cancel(): void;
+  look(): RunningRequest;
+}
+
+/** A request that has not ended. */
+export interface RunningRequest extends Pick<FinishedRequest, 'slot' | 'caller' | 'route'> {
+  readonly requestId: string;
+  /** Its body is read; it waits for its slot; its server has sent nothing yet; the answer has begun. */
+  readonly state: 'reading' | 'waiting' | 'computing' | 'answering';
+  readonly seconds: number;
+}
+
+export function describeRunning(
+  { requestId, caller, path }: Pick<ExchangeRequest, 'requestId' | 'caller' | 'path'>,
+  startedAt: number,
+  now: { readonly slot: SlotName | undefined; readonly isRead: boolean; readonly attempt: Pick<Attempt, 'ttftMs'> | undefined },
+): RunningRequest {
+  const begun = now.attempt?.ttftMs === undefined ? 'computing' : 'answering';
+  const state = now.attempt === undefined ? (now.isRead ? 'waiting' : 'reading') : begun;
+  const seconds = (performance.now() - startedAt) / 1000;
+  return { requestId, slot: now.slot, caller: caller?.key, route: path.path, state, seconds };
+}
+
+export const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);
+
+/** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
+export const CLIENT_GONE = 499;
+export const [LEAST_ERROR, LEAST_SERVER_ERROR] = [400, 500] as const;
+export const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
+
+/** Requests that have not ended, in all processes. */
+export interface RunningRequests {
+  /** The oldest first. */
+  list(): Promise<readonly RunningRequest[]>;
+  /** Ends those with this id, and returns whether there were any. */
+  cancel(id: string): Promise<boolean>;
 }
 
 export interface ExchangeDeps extends GatewayDeps {

@@ -30,22 +30,16 @@ import { JsonBody } from './body/json-body.ts';
 import { givePreset, isNamed } from './body/apply-preset.ts';
 import { conversationOf } from './body/conversation-start.ts';
 import { RequestBody } from './body/request-body.ts';
-import type { ActiveExchange, ExchangeDeps, ExchangeRequest } from './exchange-deps.ts';
+import { CLIENT_GONE, describeRunning, secondsOf, STOPPED, type ActiveExchange, type RunningRequest } from './exchange-deps.ts';
+import { LEAST_ERROR, LEAST_SERVER_ERROR, type ExchangeDeps, type ExchangeRequest } from './exchange-deps.ts';
 import { FallbackJourney } from './fallback-journey.ts';
 import type { Attempt, Hold, LostAttempt, RequestEvents } from './request-events.ts';
 import { OPENAI } from './route/decide/dialects.ts';
-import { causeOf, type FallbackCause } from './route/decide/fall-back.ts';
+import { causeOf, CROWDED, NOT_LOADED, type FallbackCause } from './route/decide/fall-back.ts';
 import { bodyLimitOf, slowBody } from './route/decide/request-limits.ts';
 import { planRequest, refuseUse, routeRequest } from './route/decide/route.ts';
 import type { Claim } from './traffic/decide/turns.ts';
 import { ParkedRequest } from './traffic/parked-request.ts';
-
-/** Never sent, only reported: nginx's code for a client that disconnected before the answer. */
-const CLIENT_GONE = 499;
-const [LEAST_ERROR, LEAST_SERVER_ERROR] = [400, 500] as const;
-const STOPPED = 'The workload was stopped before the answer was complete: send the request again';
-const CROWDED: FallbackCause = { kind: 'queue' };
-const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
 
 // oxlint-disable-next-line house/function-length -- One state machine over a request on its way through slots: every event may meet every state
 export class Exchange implements ActiveExchange, RequestEvents {
@@ -109,6 +103,14 @@ export class Exchange implements ActiveExchange, RequestEvents {
   abandon(): void {
     this.#answer.destroy();
     this.#clientGone();
+  }
+
+  cancel(): void {
+    this.fail('request.cancelled', 'An operator has cancelled the request');
+  }
+
+  look(): RunningRequest {
+    return describeRunning(this.#request, this.#startedAt, { slot: this.#slot, isRead: this.#bodyReady, attempt: this.#attempt });
   }
 
   onProgress(): void {
@@ -264,13 +266,12 @@ export class Exchange implements ActiveExchange, RequestEvents {
   #finish(status: number): void {
     if (this.#finished) return;
     this.#finished = true;
-    const { active, report } = this.#deps;
-    active.remove(this.#member);
+    this.#deps.active.remove(this.#member);
     this.#leaveSlot(status >= LEAST_SERVER_ERROR);
     this.#requestBody.release();
     const counts = this.#attempt?.counts();
     this.#caller.settle({ tokens: counts?.tokens, isServed: this.#attempt !== undefined && status < LEAST_ERROR });
-    report({
+    this.#deps.report({
       slot: this.#slot,
       requestId: this.#request.requestId,
       caller: this.#request.caller?.key,
@@ -296,5 +297,3 @@ export class Exchange implements ActiveExchange, RequestEvents {
     else void leaving.finally(() => hold?.release(failed));
   }
 }
-
-const secondsOf = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);

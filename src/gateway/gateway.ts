@@ -58,6 +58,12 @@ export function createPlainGateway(deps: GatewayDeps) {
       new Exchange(report === undefined ? exchangeDeps : { ...exchangeDeps, report }, traced).start();
     },
     budget,
+    /** The oldest first. */
+    running: () => [...active.items()].map((exchange) => exchange.look()).toSorted((a, b) => b.seconds - a.seconds),
+    /** Ends the requests with this id. */
+    cancel(id: string): void {
+      for (const exchange of active.items()) if (exchange.look().requestId === id) exchange.cancel();
+    },
     load: () => ({
       requests: active.size,
       bufferedBytes: budget.reservedBytes(),

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { Manage } from '../api/ports.ts';
 import type { AuditTrail } from '../api/manage/audit-trail.ts';
-import { reportTo } from '../api/manage/request-record.ts';
+import { createRunningRequests, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
 import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
 import { createMcpRoutes } from '../api/mcp/mcp-route.ts';
@@ -87,6 +87,7 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     board,
     metrics: workers === undefined ? metrics : afterReports(metrics, workers),
     ...records,
+    running: audit.running(createRunningRequests(gateway, ...(workers === undefined ? [] : [workers]))),
     traffic: traffic.ofSlot,
     limits: callerLimits.state,
     watchProgress: traffic.watchProgress,

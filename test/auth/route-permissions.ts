@@ -118,6 +118,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /api/mcp/plans/:id/approve': ADMIN,
   'POST /api/mcp/plans/:id/reject': ADMIN,
   'GET /api/audit': ADMIN,
+  'DELETE /api/requests/:id': ADMIN,
   // What requests contained, encrypted; also that there is such a file.
   'POST /api/captures': ADMIN,
   'GET /api/captures': ADMIN,

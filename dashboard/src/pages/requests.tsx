@@ -1,11 +1,12 @@
 /** Requests that have ended, the newest first, as they end. A tab of the Activity page. */
 import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { useApp } from '../app-context.ts';
+import { useApp, useMay } from '../app-context.ts';
 import { formatSeconds, formatTime } from '../decide/format.ts';
 import { cachedShare, isRequestShown, percentilesOf, requestsCsv, withNewer, type RequestRow, type Shown } from '../decide/request-rows.ts';
 import { hashOf } from '../decide/route.ts';
 import { formatCount } from '../decide/usage-totals.ts';
+import { messageOf } from '../io/client.ts';
 import { saveFile } from '../io/save-file.ts';
 import { allSlots } from '../io/store.ts';
 import { DataTable } from '../parts/data-table.tsx';
@@ -25,19 +26,23 @@ export function Requests(): JSX.Element {
   const [search, setSearch] = useState('');
   const known = useRef<{ readonly rows: readonly RequestRow[]; readonly last: number }>({ rows: [], last: 0 });
   const round = Math.floor(now.value / 1000 / REFRESH_SECONDS);
-  const load = async (signal: AbortSignal): Promise<readonly RequestRow[]> => {
+  const load = async (signal: AbortSignal): Promise<Pick<RequestEntries, 'in_flight'> & { readonly rows: readonly RequestRow[] }> => {
     const { rows, last: before } = known.current;
-    const { requests, last } = await client.fetchJson<RequestEntries>(`/api/requests?limit=${MOST_SHOWN}&after=${before}`, { signal });
+    const { requests, in_flight, last } = await client.fetchJson<RequestEntries>(`/api/requests?limit=${MOST_SHOWN}&after=${before}`, {
+      signal,
+    });
     // The service has begun anew after its clock was set back, and sent everything.
     known.current = { rows: last < before ? requests : withNewer(rows, requests), last };
-    return known.current.rows;
+    return { rows: known.current.rows, in_flight };
   };
   const loaded = useLoaded(load, [round]);
   if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
-  const rows = loaded.value.filter((row) => isRequestShown(row, { shown, search }));
+  const { rows: all, in_flight: running } = loaded.value;
+  const rows = all.filter((row) => isRequestShown(row, { shown, search }));
   return (
     <section class="panel">
       <InFlight />
+      {running.length > 0 && <Running rows={running} />}
       <div class="choices">
         <SelectField label={A.show} value={shown} options={REQUEST_FILTERS} onValue={(value) => setShown(asShown(value))} isInline />
         <SearchField label={A.searchRequests} value={search} onValue={setSearch} />
@@ -51,7 +56,7 @@ export function Requests(): JSX.Element {
         </button>
       </div>
       <Latencies rows={rows} />
-      {rows.length === 0 ? <p>{loaded.value.length === 0 ? A.noRequests : A.noRequestMatch}</p> : <RequestTable rows={rows} />}
+      {rows.length === 0 ? <p>{all.length === 0 ? A.noRequests : A.noRequestMatch}</p> : <RequestTable rows={rows} />}
       <p class="why">{A.requestsWhy}</p>
     </section>
   );
@@ -100,6 +105,47 @@ function InFlight(): JSX.Element {
             </span>
           ))}
     </p>
+  );
+}
+
+const RUNNING_TITLES = [A.slot, A.request, A.state, A.duration, A.caller, A.action];
+
+/** Requests that have not ended, the oldest first, and the button that ends one. */
+function Running({ rows }: { readonly rows: RequestEntries['in_flight'] }): JSX.Element {
+  const { client } = useApp();
+  const mayCancel = useMay()('admin');
+  const [failure, setFailure] = useState('');
+  const cancel = (id: string): void => {
+    const path = `/api/requests/${encodeURIComponent(id)}`;
+    client.fetchJson(path, { method: 'DELETE' }).then(
+      () => setFailure(''),
+      (error: unknown) => setFailure(messageOf(error)),
+    );
+  };
+  return (
+    <>
+      {failure !== '' && <p role="alert">{failure}</p>}
+      <DataTable label={A.running} titles={mayCancel ? RUNNING_TITLES : RUNNING_TITLES.slice(0, -1)}>
+        {rows.slice(0, MOST_SHOWN).map(({ id, slot, route, state, seconds, caller }) => (
+          <tr key={id}>
+            <td>{slot ?? T.none}</td>
+            <td>
+              <code>{route}</code>
+            </td>
+            <td>{A.runningStates[state]}</td>
+            <td>{formatSeconds(seconds)}</td>
+            <td>{caller ?? T.none}</td>
+            {mayCancel && (
+              <td>
+                <button type="button" class="quiet" aria-label={A.cancelRequest(id)} onClick={() => cancel(id)}>
+                  {T.cancel}
+                </button>
+              </td>
+            )}
+          </tr>
+        ))}
+      </DataTable>
+    </>
   );
 }
 

@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Caller } from '../../auth/decide/decide-access.ts';
+import type { RunningRequests } from '../../gateway/exchange-deps.ts';
 import type { TokenManager } from '../../auth/manage-tokens.ts';
 import type { Log } from '../../platform/log.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -127,6 +128,14 @@ export function createAuditTrail({ log, note, keep, wallNow, attribute }: AuditD
         const removed = await store.remove(name);
         if (removed) record(`deleted the voice "${name}"`, { voice: name });
         return removed;
+      },
+    }),
+    running: (requests: RunningRequests): RunningRequests => ({
+      ...requests,
+      async cancel(id) {
+        const cancelled = await requests.cancel(id);
+        if (cancelled) record(`cancelled the request "${id}"`, { cancelled: id });
+        return cancelled;
       },
     }),
     captures: (store: CaptureStore): CaptureStore => auditCaptures(store, record),

@@ -1,5 +1,6 @@
 /** Dependencies of the management routes. */
 import type { TokenManager } from '../../auth/manage-tokens.ts';
+import type { RunningRequests } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic, SlotTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Board } from '../../reconciler/board.ts';
 import type { SlotName } from '../../schema/words/names.ts';
@@ -18,6 +19,7 @@ export interface ManageDeps {
   readonly board: Pick<Board, 'current'>;
   readonly metrics: Pick<Metrics, 'text' | 'formatFor' | 'totalsOf'>;
   readonly requests: Pick<RequestRecord, 'list'>;
+  readonly running: RunningRequests;
   /** Undefined where usage is not recorded. */
   readonly usage: Pick<UsageRecorder, 'query' | 'sources'> | undefined;
   /** Undefined where agents cannot use the service (`SVC_MCP`). */

@@ -1,14 +1,17 @@
 /** What this gateway remembers: the requests that it has answered, and who changed what. */
 import { z } from 'zod';
-import { Changes, RequestEntries } from '../../schema/status/resource-answers.ts';
+import { Changes } from '../../schema/status/resource-answers.ts';
+import { RequestEntries } from '../../schema/status/slot-lists.ts';
 import { SlotName } from '../../schema/words/names.ts';
-import { json } from '../server/answer.ts';
+import { ApiError, empty, json } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { viewRequests } from './decide/request-view.ts';
 import type { ManageDeps } from './manage-deps.ts';
 import { MOST_RECENT, MOST_TROUBLED } from './request-record.ts';
 
 const MOST_REQUESTS = MOST_RECENT + MOST_TROUBLED;
+/** As the gateway reads the header. */
+const MOST_ID = 128;
 const Switch = z.enum(['0', '1', 'true', 'false']).default('0');
 const isOn = (text: z.output<typeof Switch>): boolean => text === '1' || text === 'true';
 
@@ -27,16 +30,28 @@ const ChangesQuery = z.strictObject({
   by: z.string().max(300).optional().describe('Only changes by this name, or by this caller, such as "token:1a2b3c4d"'),
 });
 
-export function createRecordRoutes({ manage, requests, changes }: ManageDeps): readonly DocumentedRoute[] {
+export function createRecordRoutes({ manage, requests, running, changes }: ManageDeps): readonly DocumentedRoute[] {
   return [
     defineRoute('GET', '/api/requests', 'all', {
       tag: 'inventory',
-      summary: `The last ${MOST_RECENT} inference requests of this gateway, and the last ${MOST_TROUBLED} that have failed or were slow; not what they contained`,
+      summary: `The inference requests that this gateway answers now, the last ${MOST_RECENT}, and the last ${MOST_TROUBLED} that have failed or were slow; not what they contained`,
       input: z.object({ query: RequestsQuery }),
-      answers: { 200: json('Requests that have ended, the newest first', RequestEntries) },
-      handler({ query: { failed, slow, ...filter } }) {
+      answers: { 200: json('Requests that have ended, and those that have not', RequestEntries) },
+      async handler({ query: { failed, slow, ...filter } }) {
         const { entries } = manage.events.since(0);
-        return { status: 200, body: viewRequests(requests.list(), entries, { ...filter, failed: isOn(failed), slow: isOn(slow) }) };
+        const all = { ended: requests.list(), running: await running.list() };
+        return { status: 200, body: viewRequests(all, entries, { ...filter, failed: isOn(failed), slow: isOn(slow) }) };
+      },
+    }),
+    defineRoute('DELETE', '/api/requests/:id', 'admin', {
+      tag: 'inventory',
+      summary: 'Cancels a request that this gateway answers, or that waits: its client gets an error, and its server stops computing',
+      input: z.object({ params: z.object({ id: z.string().min(1).max(MOST_ID).describe('Its "X-Request-ID"') }) }),
+      answers: { 204: empty('It is cancelled') },
+      errors: ['request.not_found'],
+      async handler({ params: { id } }) {
+        if (await running.cancel(id)) return { status: 204, body: undefined };
+        throw new ApiError('request.not_found', `No request "${id}" runs on this gateway: it may have ended`);
       },
     }),
     defineRoute('GET', '/api/audit', 'admin', {

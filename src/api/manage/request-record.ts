@@ -1,5 +1,5 @@
 /** Remembers inference requests in memory: the last ones of all, and longer those that have failed or were slow. */
-import type { FinishedRequest, ReportRequest } from '../../gateway/exchange-deps.ts';
+import type { FinishedRequest, ReportRequest, RunningRequest, RunningRequests } from '../../gateway/exchange-deps.ts';
 import { createRingBuffer } from '../../platform/ring-buffer.ts';
 import type { EndedRequest } from './decide/explain-slow.ts';
 
@@ -50,6 +50,25 @@ export function createRequestRecord(wallNow: () => number): RequestRecord {
       });
       const older = troubled.items().filter(({ number }) => number <= first + oldest);
       return [...latest.flat(), ...older.toReversed()];
+    },
+  };
+}
+
+interface Runner {
+  running(): readonly RunningRequest[] | Promise<readonly RunningRequest[]>;
+  cancel(id: string): void;
+}
+
+/** Those of the gateway and of all workers. */
+export function createRunningRequests(...runners: readonly Runner[]): RunningRequests {
+  const list = async () =>
+    (await Promise.all(runners.map(async (each) => await each.running()))).flat().toSorted((a, b) => b.seconds - a.seconds);
+  return {
+    list,
+    async cancel(id) {
+      const isKnown = (await list()).some(({ requestId }) => requestId === id);
+      if (isKnown) for (const each of runners) each.cancel(id);
+      return isKnown;
     },
   };
 }

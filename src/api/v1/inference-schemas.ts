@@ -186,6 +186,7 @@ const INFERENCE_ERRORS: readonly ErrorCode[] = [
   'model.not_found',
   'slot.not_found',
   'model.unsupported',
+  'request.cancelled',
   'slot.queue_full',
   'slot.loading',
   'slot.disabled',

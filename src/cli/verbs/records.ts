@@ -13,6 +13,8 @@ interface RequestsOptions extends OutputOptions {
   readonly slow?: boolean;
   readonly limit: string;
   readonly follow?: boolean;
+  readonly inFlight?: boolean;
+  readonly cancel?: string;
 }
 
 type Listed = Answer<'requests'>['requests'][number];
@@ -30,6 +32,14 @@ export async function runRequests(cli: Cli, options: RequestsOptions): Promise<v
   const client = await cli.connect(options);
   const read = async (more: Readonly<Record<string, string>>) =>
     await client.request('GET', `/api/requests?${new URLSearchParams({ ...wanted, ...more }).toString()}`, 'requests');
+  if (options.cancel !== undefined) {
+    await client.request('DELETE', `/api/requests/${encodeURIComponent(options.cancel)}`, 'anything');
+    return terminal.note(`Request "${options.cancel}" is cancelled`);
+  }
+  if (options.inFlight === true) {
+    const { in_flight: items = [] } = await read({ limit: '1' });
+    return await terminal.write(await listText(terminal, output, { key: 'in_flight', items, columns: RUNNING, nameOf: ({ id }) => id }));
+  }
   const rowsOf = (items: readonly Listed[]) => toRows({ key: 'requests', items, columns: COLUMNS, nameOf: ({ id }) => id ?? '-' });
   const isTable = output === 'table' || output === 'wide';
   let { requests, last } = await read({ limit });
@@ -83,6 +93,15 @@ function beginOf(text: string, now: number): string {
 
 const secondsCell = (seconds: number | null | undefined): string => (seconds === null || seconds === undefined ? '-' : seconds.toFixed(2));
 const countCell = (count: number | null | undefined): string => (count === null || count === undefined ? '-' : String(count));
+
+const RUNNING: readonly Column<NonNullable<Answer<'requests'>['in_flight']>[number]>[] = [
+  { title: 'ID', cell: ({ id }) => cellText(id) },
+  { title: 'CALLER', cell: ({ caller }) => cellText(caller) },
+  { title: 'SLOT', cell: ({ slot }) => cellText(slot) },
+  { title: 'ROUTE', wide: true, cell: ({ route }) => cellText(route) },
+  { title: 'STATE', cell: ({ state }) => cellText(state) },
+  { title: 'SECONDS', cell: ({ seconds }) => secondsCell(seconds) },
+];
 
 const COLUMNS: readonly Column<Listed>[] = [
   { title: 'ENDED', cell: ({ at }) => cellText(at) },

@@ -46,42 +46,6 @@ export const SwitchedProfile = z.object({
 });
 
 const Count = z.int().min(0);
-const Tokens = Count.nullable();
-
-/** What takes most of the time of a request. `api/manage/decide/explain-slow.ts` decides. */
-const SLOW_CAUSES = ['fallback', 'memory', 'load', 'queue', 'prompt', 'server', 'client', 'output'] as const;
-export type SlowCause = (typeof SLOW_CAUSES)[number];
-
-const RequestEntry = z.object({
-  number: Count.describe('Increases with each request'),
-  id: z.string().nullable().describe('Its "X-Request-ID"'),
-  at: z.iso.datetime().describe('When it ended'),
-  caller: z.string().nullable().describe('"token:ID", "user:ADDRESS", "local", "wyoming" or "anyone"; null: the service itself'),
-  slot: SlotName.nullable().describe('Null if it did not reach a slot'),
-  route: z.string(),
-  status: z.int().describe('499: the client left before the answer'),
-  code: z.string().nullable().describe('The code of the error that was sent; null without one'),
-  because: z
-    .enum(['failed', 'slow'])
-    .nullable()
-    .describe('"slow": a streamed answer began after 10 s or more, or another one took at least a minute; null: neither'),
-  seconds: z.number().min(0),
-  first_seconds: z.number().min(0).nullable().describe('Until the answer began; null if it was not streamed'),
-  parked_seconds: z.number().min(0).nullable().describe('How long it waited for its slot; null if it did not'),
-  input_tokens: Tokens,
-  cached_tokens: Tokens.describe('Those of "input_tokens" that the server had in its cache; null if it does not say'),
-  output_tokens: Tokens.describe('Events of the stream where the server does not count; null if there were none'),
-  tokens_per_second: z.number().min(0).nullable().describe('Output, from the first byte on if it was streamed'),
-  why: z
-    .object({ cause: z.enum(SLOW_CAUSES), message: z.string() })
-    .nullable()
-    .describe('What took most of its time, as far as the gateway can tell; null if nothing took a second'),
-});
-
-export const RequestEntries = z.object({
-  requests: z.array(RequestEntry).describe('The newest first'),
-  last: Count.describe('For "after": the number of the newest request, also of one that the filters leave out'),
-});
 
 /** A line of the file, too. */
 export const Change = z.object({

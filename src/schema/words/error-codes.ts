@@ -49,11 +49,13 @@ export const ERROR_CODES = {
   'profile.not_found': error(404, 'There is no profile of this name; the message lists the known names'),
   'revision.not_found': error(404, 'The slot has no such revision, or none to return to; the message lists those that are kept'),
   'source.not_found': error(404, 'No repository declares the configuration of this service: `SVC_GIT_URL` is not set'),
+  'request.not_found': error(404, 'No request with this id runs here; it may have ended'),
   'token.not_found': error(404, 'The token does not exist'),
   'capture.not_found': error(404, 'The capture does not exist, or its file was deleted after a day'),
   'model.in_use': permanent(409, 'A slot uses the model, so it cannot be removed; the message names the slot'),
   'route.method': error(405, 'The path does not support this method; `Allow` lists those that it supports'),
   'request.timeout': error(408, 'The request did not arrive completely in time'),
+  'request.cancelled': permanent(409, 'An operator has cancelled the request while it ran'),
   'slot.conflict': permanent(409, 'The slot has changed since the version in `If-Match`; read it again'),
   'rollout.managed': permanent(
     409,

@@ -1,6 +1,7 @@
 /** Messages between the controller and its workers. Node's channel keeps their order and copies them. */
 import type { CaptureRule } from '../../gateway/capture/capture-taps.ts';
 import type { HeldAmounts } from '../../gateway/traffic/admit-caller.ts';
+import type { RunningRequest } from '../../gateway/exchange-deps.ts';
 import type { Sampling } from '../../gateway/trace/decide/trace-context.ts';
 import type { LimitedAmounts } from '../../gateway/traffic/caller-account.ts';
 import type { CallerLimits } from '../../schema/words/caller-limits.ts';
@@ -26,8 +27,9 @@ export type ToWorker =
   | { readonly kind: 'board'; readonly change: BoardChange }
   | { readonly kind: 'abort'; readonly workload: WorkloadId }
   | { readonly kind: 'captures'; readonly rules: readonly CaptureRule[] }
-  /** Answered at once with a report: the worker has done everything sent before. */
-  | { readonly kind: 'sync'; readonly number: number }
+  /** Answered at once with a report: the worker has done everything sent before. `looks`: with what runs. */
+  | { readonly kind: 'sync'; readonly number: number; readonly looks?: boolean }
+  | { readonly kind: 'cancel'; readonly requestId: string }
   /** Each connection is to be closed after its next answer. */
   | { readonly kind: 'leave' }
   | { readonly kind: 'limits'; readonly answer: LimitAnswer }
@@ -90,6 +92,8 @@ export interface WorkerReport extends TrafficRows {
   readonly isUrgent: boolean;
   readonly requests: RequestBatch;
   readonly tokens: readonly string[];
+  /** Only if asked for. */
+  readonly running?: readonly RunningRequest[] | undefined;
   readonly connections: number;
   readonly cpuSeconds: number;
   readonly memoryBytes: number;

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import type { Lender } from './lent-limits.ts';
 import type { CaptureRule, TakeCaptured } from '../../gateway/capture/capture-taps.ts';
-import type { ReportRequest } from '../../gateway/exchange-deps.ts';
+import type { ReportRequest, RunningRequest } from '../../gateway/exchange-deps.ts';
 import type { GatewayTraffic } from '../../gateway/traffic/traffic.ts';
 import type { Log } from '../../platform/log.ts';
 import { sleep } from '../../platform/clock.ts';
@@ -50,6 +50,7 @@ const HANGS_MS = 15_000;
 /** The same while it starts, on a machine that is busy. */
 const STARTS_MS = 60_000;
 const END_MS = 2000;
+const LOOK_MS = 500;
 const START_MS = 30_000;
 
 interface Member {
@@ -59,6 +60,8 @@ interface Member {
   synced: number;
   unansweredSince: number | undefined;
   connections: number;
+  /** When it was last asked for them. */
+  running: readonly RunningRequest[];
 }
 
 export type WorkerPool = ReturnType<typeof createWorkerPool>;
@@ -85,13 +88,13 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     for (const done of waiting) done();
   }
 
-  function sync(): Promise<void> {
+  function sync(looks = false): Promise<void> {
     const asked = new Map<Member, number>();
     for (const member of members.values()) {
       if (!member.process.exists) continue;
       member.asked += 1;
       member.unansweredSince ??= now();
-      member.process.send({ kind: 'sync', number: member.asked });
+      member.process.send({ kind: 'sync', number: member.asked, looks });
       asked.set(member, member.asked);
     }
     if (asked.size === 0) return Promise.resolve();
@@ -111,6 +114,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
     member.synced = Math.max(member.synced, report.synced);
     if (member.synced >= member.asked) member.unansweredSince = undefined;
     member.connections = report.connections;
+    member.running = report.running ?? member.running;
     const requests = unpackRequests(report.requests);
     metrics.workerReported(number, report, requests.length);
     for (const request of requests) {
@@ -131,7 +135,7 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
   function onGone(number: number): void {
     const member = members.get(number);
     // Its unanswered messages need no answer.
-    if (member !== undefined) Object.assign(member, { synced: member.asked, unansweredSince: undefined, connections: 0 });
+    if (member !== undefined) Object.assign(member, { synced: member.asked, unansweredSince: undefined, connections: 0, running: [] });
     traffic.forget(number);
     lender.forget(number);
     metrics.workerEnded(number);
@@ -166,13 +170,22 @@ export function createWorkerPool({ count, local, board, now, log, metrics, lende
       onLimitReport: (report) => lender.take(number, report),
       onGone: () => onGone(number),
     });
-    return { process, asked: 0, synced: 0, unansweredSince: undefined, connections: 0 };
+    return { process, asked: 0, synced: 0, unansweredSince: undefined, connections: 0, running: [] };
   }
 
   return {
     traffic,
     sync,
     connections: (): number => members.values().reduce((sum, { connections }) => sum + connections, 0),
+    /** Lists those of workers; of one that hangs, what it had before. */
+    async running(): Promise<readonly RunningRequest[]> {
+      await Promise.race([sync(true), sleep(LOOK_MS)]);
+      return members
+        .values()
+        .flatMap(({ running }) => running)
+        .toArray();
+    },
+    cancel: (requestId: string): void => sendAll({ kind: 'cancel', requestId }),
     /** Resolves when requests that begin in any process are captured by these. */
     async capture(rules: readonly CaptureRule[]): Promise<void> {
       captures = rules;

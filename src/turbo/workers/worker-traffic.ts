@@ -65,6 +65,7 @@ interface WorkerReportSources {
   readonly takeRows: () => TrafficRows;
   readonly active: () => number;
   readonly connections: () => number;
+  readonly running: () => NonNullable<WorkerReport['running']>;
   readonly send: (report: WorkerReport) => void;
 }
 
@@ -100,9 +101,9 @@ export class WorkerReports {
     this.#reportWithin(isUrgent ? URGENT_MS : REPORT_MS);
   }
 
-  sync(number: number): void {
+  sync(number: number, looks = false): void {
     this.#synced = number;
-    this.#report();
+    this.#report(looks ? this.#sources.running() : undefined);
   }
 
   close(): void {
@@ -110,7 +111,7 @@ export class WorkerReports {
     clearTimeout(this.#timer);
   }
 
-  #report(): void {
+  #report(running?: WorkerReport['running']): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#dueAt = Number.POSITIVE_INFINITY;
@@ -122,6 +123,7 @@ export class WorkerReports {
       isUrgent: this.#isUrgent,
       requests: packRequests(this.#requests),
       tokens: [...this.#tokens],
+      running,
       connections: connections(),
       cpuSeconds: (user + system) / 1e6,
       memoryBytes: process.memoryUsage.rss(),

@@ -46,6 +46,7 @@ export async function startWorker(deps: WorkerDeps) {
     takeRows: traffic.takeRows,
     active: () => requests.gateway.load().requests,
     connections: () => requests.server.connections(),
+    running: () => requests.gateway.running(),
     send: (report) => send({ kind: 'report', ...report }),
   });
   const limits = createLeasedAccounts({
@@ -80,7 +81,9 @@ export async function startWorker(deps: WorkerDeps) {
         case 'abort':
           return traffic.holds.abort(message.workload);
         case 'sync':
-          return reports.sync(message.number);
+          return reports.sync(message.number, message.looks);
+        case 'cancel':
+          return requests.gateway.cancel(message.requestId);
         case 'leave':
           return requests.leave();
         case 'limits':

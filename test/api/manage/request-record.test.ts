@@ -4,6 +4,7 @@ import { judgeRequest, createRequestRecord } from '../../../src/api/manage/reque
 import { viewRequests } from '../../../src/api/manage/decide/request-view.ts';
 import { boardView } from '../../gateway/support/board-fixture.ts';
 import { startUpstream, type FakeUpstream } from '../../gateway/support/fake-upstream.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startWorld, type World } from './world.ts';
 
 const FINE = { slot: undefined, route: '/v1/chat/completions', status: 200, seconds: 1 };
@@ -50,7 +51,8 @@ test('keeps the object that was reported, and copies nothing', () => {
 test('shows no prompt of an answer whose events were counted, because nobody knows it', () => {
   const view = (isEstimated?: true) => {
     const finished = { ...FINE, tokens: { input: 0, output: 13, isEstimated } };
-    const { requests } = viewRequests([{ finished, at: 1, number: 1, because: undefined }], [], { limit: 9, failed: false, slow: false });
+    const ended = [{ finished, at: 1, number: 1, because: undefined }];
+    const { requests } = viewRequests({ ended, running: [] }, [], { limit: 9, failed: false, slow: false });
     return requests.map(({ input_tokens: input, output_tokens: output }) => [input, output]);
   };
   expect([view(true), view()]).toEqual([[[null, 13]], [[0, 13]]]);
@@ -113,9 +115,45 @@ describe('GET /api/requests', () => {
   test('goes on after the last answer, and starts again with a number of another gateway', async () => {
     await chat('primary', 'good');
     const { last } = await list();
-    expect(await list(`?after=${last}`)).toEqual({ requests: [], last });
+    expect(await list(`?after=${last}`)).toEqual({ requests: [], in_flight: [], last });
     await chat('nobody', 'bad');
     expect(await idsOf(`?after=${last}`)).toEqual(['bad']);
     expect(await idsOf(`?after=${last + 1_000_000}`)).toEqual(['bad', 'good']);
+  });
+
+  test('lists what runs, and cancels it: its client gets an error, its server stops, and the change is recorded', async () => {
+    const silent = await startUpstream({ answer: () => undefined });
+    const targets = [{ workload: 'silent', port: silent.port }];
+    world.board.publish(boardView(world.board.current().version + 1, [{ name: 'primary', targets }]));
+    const body = JSON.stringify({ model: 'primary', messages: [{ role: 'user', content: 'secret' }] });
+    const headers = { 'content-type': 'application/json', 'x-request-id': 'long' };
+    const asked = fetch(`${world.url}/v1/chat/completions`, { method: 'POST', headers, body });
+    await eventually('the request', () => silent.seen.length === 1);
+    const running = { id: 'long', slot: 'primary', caller: 'token:1a2b3c4d', route: '/v1/chat/completions', state: 'computing' };
+    expect(await list('?slot=primary')).toMatchObject({ requests: [], in_flight: [running] });
+    expect(await list('?slot=other')).toMatchObject({ in_flight: [] });
+    const cancel = async (id: string) => await fetch(`${world.url}/api/requests/${id}`, { method: 'DELETE' });
+    expect((await cancel('other')).status).toBe(404);
+    expect((await cancel('long')).status).toBe(204);
+    const answer = await asked;
+    expect([answer.status, answer.headers.get('x-should-retry'), Object(await answer.json()).error.code]).toEqual([
+      409,
+      'false',
+      'request.cancelled',
+    ]);
+    await eventually('the server is left', () => silent.left() === 1);
+    expect(await list()).toMatchObject({ requests: [{ id: 'long', status: 409, code: 'request.cancelled' }], in_flight: [] });
+    expect(world.agents.audited).toEqual(['"laptop" cancelled the request "long"']);
+    await silent.kill();
+  });
+
+  test('tells what waits for a slot from what computes, and cancels it there', async () => {
+    world.board.publish(boardView(world.board.current().version + 1, [{ name: 'primary', state: 'warming' }]));
+    const asked = chat('primary', 'waits');
+    const waiting = async (): Promise<boolean> => Object(await list()).in_flight[0]?.state === 'waiting';
+    while (!(await waiting()));
+    expect((await fetch(`${world.url}/api/requests/waits`, { method: 'DELETE' })).status).toBe(204);
+    await asked;
+    expect(await list()).toMatchObject({ requests: [{ id: 'waits', status: 409 }], in_flight: [] });
   });
 });

@@ -12,7 +12,7 @@ import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic/tr
 import type { PullListing } from '../../../src/api/ports.ts';
 import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
-import { createRequestRecord, reportTo } from '../../../src/api/manage/request-record.ts';
+import { createRequestRecord, createRunningRequests, reportTo } from '../../../src/api/manage/request-record.ts';
 import { createChangeRecord, type ChangeRecord } from '../../../src/files/change-files.ts';
 import { createGuardedEditor } from '../../../src/api/manage/edit-outcome.ts';
 import { createRealtime } from '../../../src/api/v1/realtime/realtime.ts';
@@ -145,6 +145,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     plans: agents.plans,
     captures: options.captures,
     requests,
+    running: { list: async () => await running.list(), cancel: async (id) => await running.cancel(id) },
     usage,
     changes,
     images: IN_MEMORY_IMAGES,
@@ -221,7 +222,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       openLogs -= 1;
     }
   }
-
   const voiceFiles = await openVoices(parsed.settings.SVC_VOICE_LIMIT);
   const voices = voiceFiles.open();
   const gateway = createGateway({
@@ -234,6 +234,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     report: reportTo(metrics.requestFinished, requests.note, usage.note),
     onFault: () => undefined,
   });
+  const running = agents.audit.running(createRunningRequests(gateway));
   const v1: V1Deps = {
     board,
     gateway,

@@ -221,12 +221,18 @@ function inferenceCalls({ path, body: form }: InferencePath): readonly Call[] {
 }
 
 const asPrimary = (sketch: Omit<SlotSketch, 'name'>) => (): void => publish({ name: 'primary', ...sketch });
+const CANCEL = 'DELETE /api/requests/{id}';
 const CHAT_OPERATION = 'POST /v1/chat/completions';
 /** One request waits already, and the limit is one. */
-async function fillQueue(): Promise<void> {
+async function fillQueue(headers = {}): Promise<void> {
   publish({ name: 'primary', admission: PARK });
-  void send({ operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT }).catch(() => undefined);
+  void send({ operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, headers }).catch(() => undefined);
   await until(() => world.parked() === 1);
+}
+async function cancelSoon(): Promise<void> {
+  publish({ name: 'primary', admission: PARK });
+  void until(() => world.parked() === 1).then(async () => await send({ operation: 'DELETE', expect: 204, path: '/api/requests/waits' }));
+  await Promise.resolve();
 }
 
 const TEXT_ONLY = { contents: { vision: false, audio: false } };
@@ -235,7 +241,10 @@ const chatWith = (type: string, media: object) => ({ messages: [{ role: 'user', 
 const NO_MEMORY = 'slot.insufficient_memory';
 const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, prepare: asPrimary({ admission: PARK }) },
-  { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: fillQueue },
+  { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: async () => await fillQueue() },
+  { operation: CHAT_OPERATION, expect: 'request.cancelled', body: CHAT, headers: { 'x-request-id': 'waits' }, prepare: cancelSoon },
+  { operation: CANCEL, expect: 204, path: '/api/requests/waits', prepare: async () => await fillQueue({ 'x-request-id': 'waits' }) },
+  { operation: CANCEL, expect: 'request.not_found', path: '/api/requests/nobody' },
   { operation: CHAT_OPERATION, expect: 'slot.disabled', body: CHAT, prepare: asPrimary({ admission: DISABLED }) },
   { operation: CHAT_OPERATION, expect: 'slot.stalled', body: CHAT, prepare: asPrimary({ admission: refuse('slot.stalled') }) },
   { operation: CHAT_OPERATION, expect: NO_MEMORY, body: CHAT, prepare: asPrimary({ admission: refuse(NO_MEMORY) }) },

@@ -1,7 +1,7 @@
 /** What the world itself has done to workloads, and what their servers answered: the truth that reports of failures are compared with. */
 import type { Endpoint, ProbeIo, Provider } from '../../../src/providers/provider.ts';
 import type { Clock } from '../../../src/reconciler/ports.ts';
-import type { WorkloadId } from '../../../src/schema/words/names.ts';
+import type { SlotName, WorkloadId } from '../../../src/schema/words/names.ts';
 import type { InMemoryCluster } from '../in-memory/in-memory-cluster.ts';
 import type { InMemoryRuntime } from '../in-memory/in-memory-runtime.ts';
 import type { Journal } from './journal.ts';
@@ -13,6 +13,8 @@ export interface ProbeAnswer {
   readonly passed: boolean;
   /** Who asked. */
   readonly by: Journal;
+  /** For the server of which slot; undefined where that is not known. */
+  readonly slot?: SlotName | undefined;
 }
 
 export interface Deeds {
@@ -82,7 +84,7 @@ export function witnessProvider(provider: Provider, probes: ProbeIo, witness: Pr
   const witnessed =
     (ask: Provider['health']): Provider['health'] =>
     async (endpoint, _io, slot, signal) => {
-      const asked = { endpoint, signal, since: witness.clock.now() };
+      const asked = { endpoint, signal, since: witness.clock.now(), slot: slot.name };
       witness.began.set(signal, asked.since);
       try {
         const health = await ask(endpoint, probes, slot, signal);
@@ -122,17 +124,17 @@ export interface ProbeWitness {
   readonly began: WeakMap<AbortSignal, number>;
 }
 
-interface Asked {
+interface Asked extends Pick<ProbeAnswer, 'slot'> {
   readonly endpoint: Endpoint;
   readonly signal: AbortSignal;
   readonly since: number;
 }
 
 /** A probe that was given up shows nothing. */
-function note({ deeds, clock, by }: ProbeWitness, { endpoint, signal, since }: Asked, passed: boolean): void {
+function note({ deeds, clock, by }: ProbeWitness, { endpoint, signal, since, slot }: Asked, passed: boolean): void {
   if (signal.aborted) return;
   const key = endpointKey(endpoint);
   const answers = deeds.probes.get(key) ?? [];
   deeds.probes.set(key, answers);
-  answers.push({ since, at: clock.now(), passed, by });
+  answers.push({ since, at: clock.now(), passed, by, slot });
 }

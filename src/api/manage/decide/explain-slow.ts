@@ -17,7 +17,7 @@
  * Pure.
  */
 import type { FinishedRequest } from '../../../gateway/exchange-deps.ts';
-import type { SlowCause } from '../../../schema/status/resource-answers.ts';
+import type { SlowCause } from '../../../schema/status/slot-lists.ts';
 import { ANSWERING_STATES, type SlotState, type TimelineEntry } from '../../../schema/status/slot-status.ts';
 
 export interface WhySlow {

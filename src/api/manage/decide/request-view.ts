@@ -1,9 +1,10 @@
 /** Requests that this gateway has answered, as JSON of the API. Pure. */
 import type { z } from 'zod';
-import { RequestEntries } from '../../../schema/status/resource-answers.ts';
+import { RequestEntries } from '../../../schema/status/slot-lists.ts';
 import type { TimelineEntry } from '../../../schema/status/slot-status.ts';
 import type { SlotName } from '../../../schema/words/names.ts';
 import type { Immutable } from '../../server/answer.ts';
+import type { RunningRequest } from '../../../gateway/exchange-deps.ts';
 import type { RecordedRequest } from '../request-record.ts';
 import { explainSlow } from './explain-slow.ts';
 import { answerOf } from './slot-view.ts';
@@ -19,9 +20,12 @@ export interface RequestFilter {
   readonly after?: number | undefined;
 }
 
-/** `all`: the newest first. `entries`: of all slots, oldest first. */
+/** More would not be read, and the answer would be large. */
+const MOST_RUNNING = 1000;
+
+/** `ended`: the newest first. `running`: the oldest first. `entries`: of all slots, oldest first. */
 export function viewRequests(
-  all: readonly RecordedRequest[],
+  { ended: all, running }: { readonly ended: readonly RecordedRequest[]; readonly running: readonly RunningRequest[] },
   entries: readonly TimelineEntry[],
   { limit, slot, caller, failed, slow, after = 0 }: RequestFilter,
 ): Immutable<z.output<typeof RequestEntries>> {
@@ -41,8 +45,11 @@ export function viewRequests(
     const facts = { entries: (name && ofSlot.get(name)) ?? [], others: requestsOf.get(name) ?? [] };
     return viewRequest(request, explainSlow(request, facts));
   };
-  return { requests: shown.map(view), last };
+  const inFlight = running.filter((each) => (slot === undefined || each.slot === slot) && (caller === undefined || each.caller === caller));
+  return { requests: shown.map(view), in_flight: inFlight.slice(0, MOST_RUNNING).map(viewRunning), last };
 }
+
+const viewRunning = ({ requestId: id, ...running }: RunningRequest) => answerOf(RequestEntries.shape.in_flight.element, { ...running, id });
 
 function viewRequest({ finished, at, ...rest }: RecordedRequest, why: ReturnType<typeof explainSlow>) {
   const { requestId: id, ttftSeconds: firstSeconds, tokens, seconds, parkedSeconds = 0 } = finished;

@@ -20,6 +20,9 @@ export type FallbackCause =
   /** `waitedMs`: in the queue of this slot. */
   | { readonly kind: 'loading'; readonly waitedMs: number };
 
+export const CROWDED: FallbackCause = { kind: 'queue' };
+export const NOT_LOADED: FallbackCause = { kind: 'loading', waitedMs: 0 };
+
 export interface Move {
   readonly from: SlotName;
   readonly to: SlotName;

@@ -82,7 +82,10 @@ export const judgeFacts: Rule = ({ world, life, wrong }) => {
       // Known without a probe, and then judged by `sleep.ts`.
       if (endpoint === undefined || probe === undefined || busy || probe.status === 'asleep') continue;
       const begunAt = Math.max(world.runtime.begunAt(fact) ?? 0, bornAt);
-      const last = world.deeds.probes.get(endpointKey(endpoint))?.findLast(({ by, since }) => by === life.journal && since >= begunAt);
+      // The port of a server that has ended belongs to another one soon, and is still asked for the first one meanwhile.
+      const last = world.deeds.probes
+        .get(endpointKey(endpoint))
+        ?.findLast(({ by, since, slot = fact.slot }) => by === life.journal && since >= begunAt && slot === fact.slot);
       if (last === undefined || last.at >= now) continue;
       if (last.passed !== (probe.status === 'passing'))
         wrong(`The last probe of "${id}" ${last.passed ? 'passed' : 'failed'}, and it is known as "${probe.status}"`);
