@@ -84,7 +84,7 @@ async function startProxies(
   { program, real }: { readonly program: string; readonly real: Awaited<ReturnType<typeof startRealService>> },
 ): Promise<ReadonlyMap<string, Server>> {
   const port = await freePort();
-  const [command = '', ...args] = [...pinTo(bed.cores?.load), program, 'serve', String(port)];
+  const [command, ...args] = [...pinTo(bed.cores?.load), program, 'serve', String(port)];
   bed.started.push(spawn(command, args, { stdio: 'ignore' }));
   await waitUntil(() => accepts(port), { withinMs: 5000, everyMs: 20, failure: () => 'The server of streams did not start' });
   const nginx = hasProgram('nginx') ? await startNginxProxy(bed, port) : undefined;

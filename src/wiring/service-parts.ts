@@ -11,7 +11,7 @@ import { LOCAL_SOCKET } from '../schema/words/access.ts';
 import type { LocalSocket, SecondDoor } from '../api/server/local-socket.ts';
 import type { createWyomingListener } from '../api/wyoming/wyoming-listener.ts';
 import type { HttpApi } from '../api/server/server.ts';
-import { untilFree } from './start-workers.ts';
+import { canSharePorts, untilFree } from './start-workers.ts';
 import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
 import type { Runtime, StatusSink } from '../reconciler/ports.ts';
@@ -66,15 +66,17 @@ export interface Listening extends ListenFacts {
 type WyomingListener = Pick<ReturnType<typeof createWyomingListener>, 'listen'>;
 type ListenOptions = Pick<Settings, 'SVC_LISTEN' | 'SVC_MANAGEMENT_LISTEN'> & { readonly shared: boolean };
 
-/** Fails with the setting to change. `shared`: other processes will listen at `SVC_LISTEN` too. */
+/** Fails with the setting to change. `shared`: workers will listen at `SVC_LISTEN` too, and may have so until now. */
 export async function listen(
   api: HttpApi,
   door: Pick<SecondDoor, 'open'>,
   { SVC_LISTEN: address, SVC_MANAGEMENT_LISTEN: second, shared }: ListenOptions,
 ): Promise<Result<Listening>> {
   const main = await listening('SVC_LISTEN', address, async () => {
-    if (shared) await untilFree(address);
-    await api.listen(shared ? { ...address, reusePort: true } : address);
+    // Several listeners take several connections at a time. They would share the port with another service, too.
+    const several = await canSharePorts(address);
+    if (several) await untilFree(address, shared ? undefined : 0);
+    await api.listen(several ? { ...address, reusePort: true } : address);
     return api.server.address();
   });
   if (!main.ok || second === undefined) return main;

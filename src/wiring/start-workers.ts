@@ -87,8 +87,8 @@ const FREED_WITHIN_MS = 3000;
 const POLL_MS = 50;
 
 /** Rejects with the error of the system if the address cannot be listened on. */
-export async function untilFree({ host, port }: Address): Promise<void> {
-  const until = performance.now() + FREED_WITHIN_MS;
+export async function untilFree({ host, port }: Address, withinMs = FREED_WITHIN_MS): Promise<void> {
+  const until = performance.now() + withinMs;
   for (;;) {
     const error = await listenError(host, port);
     if (error === undefined) return;

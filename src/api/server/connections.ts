@@ -1,5 +1,6 @@
 /** The open connections of a server, and how they are closed when it stops. */
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createDenseSet, type Member } from '../../platform/dense-set.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
@@ -90,6 +91,29 @@ export function refuseConnection(socket: Duplex, { SVC_MAX_CONNECTIONS: most }: 
   writeError(socket, 'server.overloaded', `${most} connections are open ("SVC_MAX_CONNECTIONS"): try again later`);
 }
 
+/**
+ * Connections that may wait to be accepted: of more at once, some would wait a second for the kernel's next try. Node's
+ * own default is 511; Linux lowers it to `net.core.somaxconn`.
+ */
+export const BACKLOG = 4096;
+/**
+ * Listeners of one port in one process. libuv accepts one connection for each listener in a turn of the event loop, so
+ * with one of them, new connections would wait for seconds behind hundreds of busy streams.
+ */
+const LISTENERS = 16;
+
+/** Opens all but the first one, which is open already. They pass their connections on. */
+export async function openMoreListeners(
+  address: { readonly host: string; readonly port: number },
+  onConnection: (socket: Socket) => void,
+): Promise<readonly Server[]> {
+  const opened = Array.from({ length: LISTENERS - 1 }, async () => {
+    const listener = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
+    await once(listener.listen({ ...address, reusePort: true, backlog: BACKLOG }), 'listening');
+    return listener;
+  });
+  return await Promise.all(opened);
+}
 /** Headers that take longer indicate an attack or a dead connection. */
 export const HEADERS_MS = 30_000;
 /** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */

@@ -9,8 +9,10 @@ import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import {
   answerClientError,
+  BACKLOG,
   createOpenConnections,
   HEADERS_MS,
+  openMoreListeners,
   KEEP_ALIVE_MS,
   refuseConnection,
   REQUEST_MS,
@@ -19,6 +21,11 @@ import {
 import { writeError } from './error-handler.ts';
 import { newRequestId } from './define-route.ts';
 import type { UpgradePath } from './upgrade-path.ts';
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
 
 export type HttpLimits = Pick<Settings, 'SVC_HEADER_LIMIT' | 'SVC_MAX_CONNECTIONS' | 'SVC_PARK_TIMEOUT'>;
 
@@ -110,7 +117,11 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   server.on('clientError', (error: Error & { readonly code?: string }, socket) =>
     requests.whenBroken(socket, (isAnswered) => answerClientError(error.code, { socket, isAnswered }, limits)),
   );
+  let more: readonly NetServer[] = [];
   const door = {
+    /** Once the server listens with `reusePort`. */
+    openMore: async (address: Address): Promise<void> =>
+      void (more = await openMoreListeners(address, (socket) => server.emit('connection', socket))),
     /** Closes each connection after its next answer. */
     leave: (): void => void (keepsAlive = false),
     /** Accepts no more connections: those of other processes that listen there shall not stay here either. */
@@ -118,10 +129,14 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
       keepsAlive = false;
       // The HTTP server's own `close` would cut idle connections.
       if (server.listening) NetServer.prototype.close.call(server);
+      for (const each of more) each.close();
+      more = [];
     },
-    async open(address: { readonly host: string; readonly port: number }): Promise<void> {
+    async open(address: Address): Promise<void> {
       keepsAlive = true;
-      if (!server.listening) await once(server.listen({ ...address, reusePort: true }), 'listening');
+      if (server.listening) return;
+      await once(server.listen({ ...address, reusePort: true, backlog: BACKLOG }), 'listening');
+      await door.openMore(address);
     },
   };
   return { server, connections, door };

@@ -1,6 +1,4 @@
 /** The HTTP server: the route table with one access check and one shape of errors. `listen` starts it. */
-import { Server as NetServer } from 'node:net';
-import { promisify } from 'node:util';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactoryHandler } from 'fastify';
 import type { ReportRequest } from '../../gateway/exchange-deps.ts';
 import { dialectOf, nearestPath } from '../../gateway/route/decide/inference-paths.ts';
@@ -17,6 +15,7 @@ import type { Caller } from '../../auth/decide/decide-access.ts';
 import type { ActAs } from '../manage/audit-trail.ts';
 import { corsHeaders, preflightHeaders } from './decide/decide-site.ts';
 import { createHotPath, isRawRoute, type BypassDeps, type HotPath } from './hot-path.ts';
+import { BACKLOG } from './connections.ts';
 import { createHttpServer, type Accelerator, type HttpLimits } from './http-server.ts';
 import { CURL_DEFAULT_TYPE, defaultBodyLimit, newRequestId, type Route } from './define-route.ts';
 import type { SiteGuard } from './site-guard.ts';
@@ -94,9 +93,11 @@ export function buildServer(deps: ServerDeps) {
     server,
     /** Returns the port. */
     async listen(address: { readonly host: string; readonly port: number; readonly reusePort?: boolean }): Promise<number> {
-      await app.listen(address);
-      const bound = server.address();
-      return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+      await app.listen({ ...address, backlog: BACKLOG });
+      const found = server.address();
+      const bound = typeof found === 'object' && found !== null ? { host: found.address, port: found.port } : address;
+      if (address.reusePort === true) await door.openMore({ host: bound.host, port: bound.port });
+      return bound.port;
     },
     stopListening: door.stop,
     listenAgain: door.open,
@@ -107,10 +108,8 @@ export function buildServer(deps: ServerDeps) {
      * requests after `parkedMs` (default: at once). Until `others` resolves, processes may pass connections on.
      */
     async close(graceMs: number, parkedMs = 0, others?: Promise<void>): Promise<void> {
-      door.leave();
-      // The HTTP server's own `close` would cut idle connections now.
-      const closed = server.listening ? promisify(NetServer.prototype.close).call(server) : undefined;
-      await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), closed, others]));
+      door.stop();
+      await connections.drain(graceMs, Promise.all([gateway.close(graceMs, parkedMs, others), others]));
       await app.close();
     },
   };

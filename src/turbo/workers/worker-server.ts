@@ -1,8 +1,8 @@
 /** A worker's server: the fast path alone. Other connections go to the controller. */
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import type { Server } from 'node:http';
-import { createOpenConnections, refuseConnection } from '../../api/server/connections.ts';
+import { BACKLOG, createOpenConnections, openMoreListeners, refuseConnection } from '../../api/server/connections.ts';
 import { createFastPath, type FastPathDeps } from '../fast-path/fast-path.ts';
 import type { HttpLimits } from '../../api/server/http-server.ts';
 import type { FromWorker } from './messages.ts';
@@ -27,20 +27,23 @@ export function createWorkerServer({ limits, rules, listener, send }: WorkerServ
 
   const fastPath = createFastPath({ rules, listener, handOver: passOn, limits });
   const connections = createOpenConnections(fastPath.isBusy);
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+  const accept = (socket: Socket): void => {
     connections.add(socket);
     if (connections.size <= limits.SVC_MAX_CONNECTIONS) fastPath.accept(socket);
     else refuseConnection(socket, limits);
-  });
+  };
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, accept);
+  let more: readonly NetServer[] = [];
 
   return {
     connections: () => connections.size,
     async listen(address: { readonly host: string; readonly port: number }) {
-      await once(server.listen({ ...address, reusePort: true }), 'listening');
+      await once(server.listen({ ...address, reusePort: true, backlog: BACKLOG }), 'listening');
+      more = await openMoreListeners(address, accept);
     },
     /** Stops listening, closes idle connections until `finished` resolves, and all of them after `graceMs`. */
     async close(graceMs: number, finished: Promise<void>) {
-      server.close();
+      for (const each of [server, ...more]) each.close();
       await connections.drain(graceMs, finished);
       if (leaving.size > 0) await new Promise<void>((resolve) => (onLeft = resolve));
     },

@@ -222,11 +222,12 @@ function inferenceCalls({ path, body: form }: InferencePath): readonly Call[] {
 
 const asPrimary = (sketch: Omit<SlotSketch, 'name'>) => (): void => publish({ name: 'primary', ...sketch });
 const CANCEL = 'DELETE /api/requests/{id}';
+const WAITS = { 'x-request-id': 'waits' };
 const CHAT_OPERATION = 'POST /v1/chat/completions';
 /** One request waits already, and the limit is one. */
-async function fillQueue(headers = {}): Promise<void> {
+async function fillQueue(): Promise<void> {
   publish({ name: 'primary', admission: PARK });
-  void send({ operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, headers }).catch(() => undefined);
+  void send({ operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, headers: { 'x-request-id': 'fills' } }).catch(() => undefined);
   await until(() => world.parked() === 1);
 }
 async function cancelSoon(): Promise<void> {
@@ -241,9 +242,9 @@ const chatWith = (type: string, media: object) => ({ messages: [{ role: 'user', 
 const NO_MEMORY = 'slot.insufficient_memory';
 const GATEWAY_CALLS: readonly Call[] = [
   { operation: CHAT_OPERATION, expect: 'slot.loading', body: CHAT, prepare: asPrimary({ admission: PARK }) },
-  { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: async () => await fillQueue() },
-  { operation: CHAT_OPERATION, expect: 'request.cancelled', body: CHAT, headers: { 'x-request-id': 'waits' }, prepare: cancelSoon },
-  { operation: CANCEL, expect: 204, path: '/api/requests/waits', prepare: async () => await fillQueue({ 'x-request-id': 'waits' }) },
+  { operation: CHAT_OPERATION, expect: 'slot.queue_full', body: CHAT, prepare: fillQueue },
+  { operation: CANCEL, expect: 204, path: '/api/requests/fills' },
+  { operation: CHAT_OPERATION, expect: 'request.cancelled', body: CHAT, headers: WAITS, prepare: cancelSoon },
   { operation: CANCEL, expect: 'request.not_found', path: '/api/requests/nobody' },
   { operation: CHAT_OPERATION, expect: 'slot.disabled', body: CHAT, prepare: asPrimary({ admission: DISABLED }) },
   { operation: CHAT_OPERATION, expect: 'slot.stalled', body: CHAT, prepare: asPrimary({ admission: refuse('slot.stalled') }) },
