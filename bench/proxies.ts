@@ -102,7 +102,9 @@ export async function startRealService({ directory, cores }: Bed, options: RealS
     ...settings,
   };
   const service = await startBenchService(env, files, pinTo(cores?.proxy));
-  await waitUntil(async () => (await service.status()).filter((slot) => slot.ready).length === 2, {
+  // While workers take the port over, a connection may be refused.
+  const statuses = async () => await service.status().catch(() => []);
+  await waitUntil(async () => (await statuses()).filter((slot) => slot.ready).length === 2, {
     withinMs: 60_000,
     everyMs: 50,
     failure: async () => `The slots did not become ready: ${await (await fetch(`${service.url}/api/status`)).text()}`,

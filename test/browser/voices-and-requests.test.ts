@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
-import { isAnswering, startService, type Service } from '../support/service.ts';
+import { isAnswering, servingProcess, startService, type Service } from '../support/service.ts';
 import { encodeCloner } from '../support/speech/cloner-model.ts';
 import { toneFile } from '../toolboxes/speech/sounds.ts';
 import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
@@ -87,6 +87,27 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^at,id,caller,slot,route,status,code,/);
     expect(lines[1]).toContain(',404,model.not_found,');
+  }, 60_000);
+
+  test('a request in flight is listed and cancelled, and its client learns why', async () => {
+    const server = (await servingProcess(service)) ?? 0;
+    const page = await open('#/activity/requests');
+    await page.getByText('Nothing in flight').waitFor();
+    process.kill(server, 'SIGSTOP');
+    try {
+      const asked = service.chat({ model: 'primary', messages: [{ role: 'user', content: 'Will you answer?' }] });
+      const running = page.getByRole('region', { name: 'Requests in flight' });
+      await running.getByText('computing').waitFor();
+      await picture(page, 'activity-requests-in-flight');
+      expect(await accessibilityFaults(page)).toEqual([]);
+      await running.getByRole('button', { name: /^Cancel request / }).click();
+      const answer = await asked;
+      expect([answer.status, JSON.parse(await answer.text()).error.code]).toEqual([409, 'request.cancelled']);
+      await running.waitFor({ state: 'detached' });
+      await page.locator('tbody tr').filter({ hasText: 'request.cancelled' }).waitFor();
+    } finally {
+      process.kill(server, 'SIGCONT');
+    }
   }, 60_000);
 
   test('usage over time is drawn for the chosen range and measure', async () => {

@@ -1,7 +1,8 @@
 /** `svcctl requests` and `svcctl audit` against a real gateway. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startWorld, type World } from '../api/manage/world.ts';
-import { boardView } from '../gateway/support/board-fixture.ts';
+import { boardView, PARK } from '../gateway/support/board-fixture.ts';
+import { eventually } from '../support/eventually.ts';
 import { startUpstream, type FakeUpstream } from '../gateway/support/fake-upstream.ts';
 import { startSvcctl, svcctl } from './run-svcctl.ts';
 
@@ -70,6 +71,23 @@ describe('svcctl requests', () => {
     await Promise.all(sent);
     const ids = out.split('\n').flatMap((line) => / (ID|one|two|three|four) /.exec(line)?.[1] ?? []);
     expect(ids).toEqual(['ID', 'one', 'two', 'three', 'four']);
+  });
+});
+
+describe('svcctl requests --in-flight and --cancel', () => {
+  test('list what waits, and end it by its id', async () => {
+    expect(await run('requests', '--in-flight')).toEqual({ code: 0, out: '', err: 'No requests in flight\n' });
+    world.board.publish(boardView(world.board.current().version + 1, [{ name: 'primary', admission: PARK }]));
+    const asked = chat('primary', 'later');
+    await eventually('it waits', () => world.parked() === 1);
+    const { out } = await run('requests', '--in-flight');
+    const [head, line] = out.split('\n').map((each) => each.split(/ {2,}/));
+    expect(head).toEqual(['ID', 'CALLER', 'SLOT', 'STATE', 'SECONDS']);
+    expect(line?.slice(0, 4)).toEqual(['later', 'token:1a2b3c4d', 'primary', 'waiting']);
+    expect((await run('requests', '--in-flight', '-o', 'name')).out).toBe('request/later\n');
+    expect(await run('requests', '--cancel', 'later')).toEqual({ code: 0, out: '', err: 'Request "later" is cancelled\n' });
+    await asked;
+    expect(await run('requests', '--cancel', 'later')).toMatchObject({ code: 1, err: expect.stringContaining('it may have ended') });
   });
 });
 

@@ -36,12 +36,13 @@ export async function runRequests(cli: Cli, options: RequestsOptions): Promise<v
     await client.request('DELETE', `/api/requests/${encodeURIComponent(options.cancel)}`, 'anything');
     return terminal.note(`Request "${options.cancel}" is cancelled`);
   }
+  const isTable = output === 'table' || output === 'wide';
   if (options.inFlight === true) {
     const { in_flight: items = [] } = await read({ limit: '1' });
-    return await terminal.write(await listText(terminal, output, { key: 'in_flight', items, columns: RUNNING, nameOf: ({ id }) => id }));
+    if (items.length === 0 && isTable) return terminal.note('No requests in flight');
+    return await terminal.write(await listText(terminal, output, { key: 'requests', items, columns: RUNNING, nameOf: ({ id }) => id }));
   }
   const rowsOf = (items: readonly Listed[]) => toRows({ key: 'requests', items, columns: COLUMNS, nameOf: ({ id }) => id ?? '-' });
-  const isTable = output === 'table' || output === 'wide';
   let { requests, last } = await read({ limit });
   let above: readonly Listed[] = [];
   if (requests.length === 0 && follow !== true && isTable) terminal.note('No such requests since this gateway started');
