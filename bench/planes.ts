@@ -67,8 +67,8 @@ export async function measurePlanes(): Promise<readonly Row[]> {
     if (before === undefined || after === undefined) return [];
     return [
       atMost(`${name}: longest turn of the process for requests, CPU`, after.longestCpuMs, { limit: 5, unit: 'ms', digits: 1 }),
-      note('  its event loop delayed, 99.9 % and longest', spread(after)),
-      note('  the same where one process does everything', `${before.longestCpuMs.toFixed(1)} ms; ${spread(before)}`),
+      note(`${name}: its event loop delayed, 99.9 % and longest`, spread(after)),
+      note(`${name}: both where one process does everything`, `${before.longestCpuMs.toFixed(1)} ms; ${spread(before)}`),
     ];
   });
   return [
@@ -82,7 +82,7 @@ export async function measurePlanes(): Promise<readonly Row[]> {
       `memory with ${SLOTS} slots: deciding process and that for requests`,
       apart.memoryMb.map((mb) => `${mb.toFixed(0)} MB`).join(', '),
     ),
-    note('  the same where one process does everything', one.memoryMb.map((mb) => `${mb.toFixed(0)} MB`).join(', ')),
+    note(`memory with ${SLOTS} slots where one process does everything`, one.memoryMb.map((mb) => `${mb.toFixed(0)} MB`).join(', ')),
   ];
 }
 
