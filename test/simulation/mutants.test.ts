@@ -160,7 +160,7 @@ const POD_MUTANTS: Readonly<Record<string, Planner>> = {
   },
   'never counts a crash in place': changeActions((action) => (action.name === 'noteCrash' ? [] : [action])),
   'counts a crash in place repeatedly': (desired, observed, now) => {
-    const unnoted = new Map([...observed.histories].map(([id, known]) => [id, { ...known, notedExit: undefined }]));
+    const unnoted = new Map([...observed.histories].map(([id, known]) => [id, { ...known, notedExits: [] }]));
     return plan(desired, { ...observed, histories: unnoted }, now);
   },
 };
