@@ -132,7 +132,6 @@ async function recordDuring(service: RealService['service'], { name, disturb, pi
     await rm(file, { force: true });
     process.kill(pid, 'SIGUSR2');
     await waitUntil(() => existsSync(file), { withinMs: 10_000, everyMs: 10, failure: () => 'No turns were recorded' });
-    await pause(50);
     return JSON.parse(await readFile(file, 'utf8'));
   };
   await pause(WARM_MS);

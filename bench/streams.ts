@@ -20,7 +20,7 @@ import { waitUntil } from './wait-until.ts';
 const run = promisify(execFile);
 const ALONE = 'upstream alone';
 const SERVICE = 'real service';
-/** Of a load, in microseconds between two events of a stream; 0: as fast as they are read. */
+/** `pace`: microseconds between two events of a stream; 0: as fast as they are read. */
 const LOADS = [
   { name: '16 fast streams of 200 events', connections: 16, events: 200, pace: 0 },
   { name: '200 fast streams of 200 events', connections: 200, events: 200, pace: 0 },
@@ -115,7 +115,7 @@ const cpuOf = async ({ pid }: Server): Promise<number> => (pid === undefined ? N
 
 type Runs = ReadonlyMap<string, readonly Run[]>;
 
-/** Of each round, since the speed of machines drifts. */
+/** Returns the median of the ratios within each round, since the speed of machines drifts. */
 function ratio(runs: Runs, [name, other]: readonly [string, string], of: (run: Run) => number): number | string {
   const [mine, theirs] = [runs.get(name), runs.get(other)];
   if (mine === undefined || theirs === undefined) return `no ${other}`;

@@ -33,7 +33,7 @@ export async function fitConnections<Options extends Pick<ServiceOptions, 'setti
   return { ...options, settings: { ...settings, SVC_MAX_CONNECTIONS: most.connections } };
 }
 
-/** With the service itself. 1: it forwards alone. */
+/** Counts workers and the service itself. 1: it forwards alone. */
 export async function countProcesses(
   { settings, log }: Pick<ServiceOptions, 'settings' | 'log'>,
   { runtime }: Pick<World, 'runtime'>,

@@ -1,4 +1,4 @@
-/** Requests that have ended, the newest first, as they end. A tab of the Activity page. */
+/** Requests in flight, and those that have ended, the newest first. A tab of the Activity page. */
 import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';

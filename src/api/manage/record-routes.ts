@@ -1,4 +1,4 @@
-/** What this gateway remembers: the requests that it has answered, and who changed what. */
+/** Requests that this gateway answers and has answered, and who changed what. */
 import { z } from 'zod';
 import { Changes } from '../../schema/status/resource-answers.ts';
 import { RequestEntries } from '../../schema/status/slot-lists.ts';

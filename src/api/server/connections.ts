@@ -102,18 +102,20 @@ export const BACKLOG = 4096;
  */
 const LISTENERS = 16;
 
-/** Opens all but the first one, which is open already. They pass their connections on. */
+/** Opens all but the first one, which listens already. Returns those that could be opened. */
 export async function openMoreListeners(
   address: { readonly host: string; readonly port: number },
   onConnection: (socket: Socket) => void,
 ): Promise<readonly Server[]> {
-  const opened = Array.from({ length: LISTENERS - 1 }, async () => {
+  const opening = Array.from({ length: LISTENERS - 1 }, async () => {
     const listener = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
     await once(listener.listen({ ...address, reusePort: true, backlog: BACKLOG }), 'listening');
     return listener;
   });
-  return await Promise.all(opened);
+  const opened = await Promise.allSettled(opening);
+  return opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
 }
+
 /** Headers that take longer indicate an attack or a dead connection. */
 export const HEADERS_MS = 30_000;
 /** Time for the whole request in addition to the time it may be parked with its body unread; Node's own default. */

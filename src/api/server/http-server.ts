@@ -69,6 +69,7 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   const { listener, fastListener, serves, upgrades, connectionsElsewhere = () => 0, accelerator = {} } = listeners;
   const requests = createLastRequests();
   let keepsAlive = true;
+  let leaves = false;
   const listen = (req: IncomingMessage, res: ServerResponse): void => {
     if (!keepsAlive) res.shouldKeepAlive = false;
     requests.note(req, res);
@@ -92,13 +93,14 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
     },
     listen,
   );
-  server.maxConnections = limits.SVC_MAX_CONNECTIONS + OVER_LIMIT;
   const reader = accelerator.readConnections?.(server, { limits, serves, listener: listenFast }) ?? NODE_READS;
   /** They are no longer connections of this server, which cannot tell whether they are idle. */
   const upgraded = new WeakSet<Duplex>();
   const connections = createOpenConnections((socket) => requests.isAnswering(socket) || reader.isBusy(socket) || upgraded.has(socket));
   server.on('connection', (socket) => {
     connections.add(socket);
+    // Node's `maxConnections` would count those of one listener.
+    if (connections.size > limits.SVC_MAX_CONNECTIONS + OVER_LIMIT) return void socket.destroy();
     if (connections.size + connectionsElsewhere() <= limits.SVC_MAX_CONNECTIONS) return reader.accept(socket);
     reader.pass(socket);
     refuseConnection(socket, limits);
@@ -119,12 +121,18 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
   );
   let more: readonly NetServer[] = [];
   const door = {
-    /** Once the server listens with `reusePort`. */
-    openMore: async (address: Address): Promise<void> =>
-      void (more = await openMoreListeners(address, (socket) => server.emit('connection', socket))),
-    /** Closes each connection after its next answer. */
-    leave: (): void => void (keepsAlive = false),
-    /** Accepts no more connections: those of other processes that listen there shall not stay here either. */
+    /** Call it once the server listens with `reusePort`. */
+    async openMore(address: Address): Promise<void> {
+      const opened = await openMoreListeners(address, (socket) => server.emit('connection', socket));
+      if (server.listening) more = opened;
+      else for (const each of opened) each.close();
+    },
+    /** Closes each connection after its next answer, from now on. */
+    leave(): void {
+      leaves = true;
+      keepsAlive = false;
+    },
+    /** Accepts no more connections, and closes each one after its next answer, until it is opened again. */
     stop(): void {
       keepsAlive = false;
       // The HTTP server's own `close` would cut idle connections.
@@ -133,7 +141,7 @@ export function createHttpServer(limits: HttpLimits, listeners: HttpListeners) {
       more = [];
     },
     async open(address: Address): Promise<void> {
-      keepsAlive = true;
+      keepsAlive = !leaves;
       if (server.listening) return;
       await once(server.listen({ ...address, reusePort: true, backlog: BACKLOG }), 'listening');
       await door.openMore(address);

@@ -195,7 +195,7 @@ export const SettingsSchema = z.strictObject({
     .enum(['shared', 'separate'])
     .prefault('shared')
     .describe(
-      '`separate`: all processes of `SVC_WORKERS` are workers, and the service itself decides, manages and answers the rest, so that none of this delays a request for a text; `shared`: it forwards as well (`docs/workers.md`)',
+      '`separate`: all processes of `SVC_WORKERS` are workers, and the service itself decides, manages and answers the rest, so that requests for texts do not wait for it; `shared`: it forwards as well (`docs/workers.md`)',
     ),
   SVC_FIRST_BYTE_TIMEOUT: DurationMs.prefault('600s').describe(
     'Maximum time until a model server sends the first byte of its response; then the request fails with 504 `upstream.timeout`',

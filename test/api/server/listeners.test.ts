@@ -1,6 +1,6 @@
 /** A burst of connections while the event loop is busy: libuv takes one connection of each listener in a turn. */
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { createHttpServer } from '../../../src/api/server/http-server.ts';
 import { parseSettings } from '../../../src/schema/settings/settings.ts';
@@ -14,8 +14,8 @@ afterEach(() => {
   for (const close of closes.splice(0)) close();
 });
 
-function serverOf() {
-  const parsed = parseSettings({});
+function serverOf(environment: Readonly<Record<string, string>> = {}) {
+  const parsed = parseSettings(environment);
   if (!parsed.ok) throw new Error(parsed.problems.join('; '));
   const listener = (_req: unknown, res: { end(text: string): void }): void => res.end('ok');
   const upgrades = { serves: () => false, enter: () => undefined };
@@ -55,6 +55,16 @@ test('takes one in a turn otherwise, which is why there are several', async () =
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   expect(await turnsUntilAccepted(connections, port)).toBeGreaterThanOrEqual(CONNECTIONS);
+});
+
+test('closes what comes when those that are refused have not left, whichever listener it came to', () => {
+  const { connections, server } = serverOf({ SVC_MAX_CONNECTIONS: '4' });
+  // Nothing that is written to them is ever sent.
+  const sockets = Array.from({ length: 4 + 64 + 1 }, () => new Socket());
+  for (const socket of sockets) server.emit('connection', socket);
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([...sockets.slice(1).map(() => false), true]);
+  expect(connections.size).toBeGreaterThan(4);
+  closes.push(() => sockets.forEach((socket) => socket.destroy()));
 });
 
 test('listens no more once it has stopped, and again after that', async () => {

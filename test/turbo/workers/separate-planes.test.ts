@@ -61,7 +61,6 @@ async function recordedTurns(pid: number): Promise<Turns> {
   await rm(file, { force: true });
   process.kill(pid, 'SIGUSR2');
   await eventually('what was recorded', () => existsSync(file));
-  await pause(50);
   return JSON.parse(await readFile(file, 'utf8'));
 }
 

@@ -1,4 +1,4 @@
-/** Requests that this gateway has answered, as JSON of the API. Pure. */
+/** Requests that this gateway answers and has answered, as JSON of the API. Pure. */
 import type { z } from 'zod';
 import { RequestEntries } from '../../../schema/status/slot-lists.ts';
 import type { TimelineEntry } from '../../../schema/status/slot-status.ts';

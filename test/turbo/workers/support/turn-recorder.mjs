@@ -2,7 +2,7 @@
  * Loaded by Node before a program (`--import`), with the path of a file as query `to`. On SIGUSR2 it writes to that path, with its process id at the end, what was seen since the last
  * one: the event loop's own histogram of delays, and the longest CPU time of its thread between two ticks of a millisecond, which is at least that of each turn in between.
  */
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const to = new URL(import.meta.url).searchParams.get('to');
@@ -27,7 +27,8 @@ if (to !== null) {
       p999Ms: ms(delays.percentile(99.9)),
       maxMs: ms(delays.max),
     };
-    writeFileSync(`${to}.${process.pid}`, JSON.stringify(seen));
+    writeFileSync(`${to}.${process.pid}~`, JSON.stringify(seen));
+    renameSync(`${to}.${process.pid}~`, `${to}.${process.pid}`);
     delays.reset();
     longest = 0;
     ticks = 0;
