@@ -3,6 +3,7 @@ import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { AppContext, type App, type Change } from './app-context.ts';
 import { Shell } from './shell.tsx';
+import { applyTheme } from './parts/theme-field.tsx';
 import { readPlace } from './decide/route.ts';
 import { createClient } from './io/client.ts';
 import { createStore } from './io/store.ts';
@@ -53,5 +54,6 @@ function start(root: Element): void {
   );
 }
 
+applyTheme();
 const root = document.querySelector('#app');
 if (root !== null) start(root);

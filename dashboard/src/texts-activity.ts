@@ -91,6 +91,7 @@ export const A = {
   rate: 'Tokens/s',
   measure: 'Chart',
   chartOf: (measure: string, most: string) => `${measure}, highest ${most}`,
+  marks: { failure: 'Failures', change: 'Swaps and new revisions' },
   range: 'Range',
   groupBy: 'Group by',
   requests: 'Requests',

@@ -207,6 +207,7 @@ export const T = {
   acceptLicence: 'Accept licence and download',
   partFailed: 'This part of the page failed to load. The service was upgraded or is unreachable.',
   reloadPage: 'Reload page',
+  theme: 'Theme',
   authentication: 'Authentication',
   authOn: 'On. Every request needs a token, or a password at the proxy.',
   authOff: 'Off. Anyone who can reach this address has full access.',
@@ -238,3 +239,9 @@ export const T = {
   slotResult: { created: 'will be created', updated: 'will be changed', disabled: 'will be disabled (not in the profile)' },
   slotsUnchanged: 'Unchanged:',
 } as const;
+
+export const THEMES = [
+  ['', 'As the system'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+] as const;

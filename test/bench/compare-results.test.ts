@@ -1,7 +1,8 @@
 /** A saved result and a new one: only ratios are compared, and only what is worse than the tolerance counts. */
 import { describe, expect, test } from '@jest/globals';
 import { compareResults } from '../../bench/decide/compare-results.ts';
-import { kindOf, parseResults, warnOfKernel, type Goal } from '../../bench/decide/result.ts';
+import { readResults } from '../../bench/saved-results.ts';
+import { kindOf, parseResults, warnOfKernel, type Goal, type Result } from '../../bench/decide/result.ts';
 import { measurementsOf, resultOf } from './result-fixture.ts';
 
 const goal = (part: Partial<Goal>): Goal => ({
@@ -76,3 +77,23 @@ test('a table of another kernel is compared with a warning', () => {
   expect(warnOfKernel(saved, saved)).toEqual([]);
   expect(warnOfKernel(saved, measured)).toEqual([expect.stringContaining('saved under "6.1.0", measured under "9"')]);
 });
+
+/** Of each measurement the last that was saved. */
+const saved: Result['measurements'] = Object.assign({}, ...(await readResults()).map(({ measurements }) => measurements));
+const ratios = Object.entries(saved).flatMap(([name, { goals }]) =>
+  goals.flatMap((each) => (each.unit === '×' && each.value !== undefined ? [[name, each.what, each] as const] : [])),
+);
+
+test('the saved results agree with themselves', () => {
+  expect(compareResults(saved, saved)).toEqual({ compared: ratios.length, regressions: [], missing: [] });
+});
+
+test.each(ratios)('%s: a planted regression of 15 %% is found in "%s"', (name, what, { value = 0, better }) => {
+  const planted = { ...saved, [name]: withValue(saved[name], what, better === 'lower' ? value * 1.15 : value * 0.85) };
+  expect(compareResults(saved, planted).regressions).toEqual([expect.stringContaining(`${name}: ${what}: `)]);
+});
+
+function withValue(measurement: Result['measurements'][string] | undefined, what: string, value: number) {
+  const { goals = [], ...others } = measurement ?? { tables: [] };
+  return { ...others, goals: goals.map((each) => (each.what === what ? { ...each, value } : each)) };
+}

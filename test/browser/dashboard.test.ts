@@ -184,6 +184,8 @@ describeWithBrowser('the dashboard', () => {
     await row.waitFor();
     expect(await row.textContent()).toMatch(/0\.\d\d EUR$/);
     expect(await accessibilityFaults(page)).toEqual([]);
+    // The price was an edit.
+    await page.getByText(/^Swaps and new revisions: [1-9]/).waitFor();
     await picture(page, 'usage-caller');
     for (const [group, name] of [
       ['Model', 'demo-fox'],
@@ -196,6 +198,20 @@ describeWithBrowser('the dashboard', () => {
     await page.getByLabel('Range').selectOption({ label: 'This hour' });
     await page.getByRole('row', { name: 'primary' }).waitFor();
     expect(total).toMatch(/^Total\d+.*EUR$/);
+  }, 60_000);
+
+  test('has the theme of the system, or one that this browser remembers', async () => {
+    const page = await open('#/settings', { theme: 'light' });
+    const background = async (): Promise<unknown> => await page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await background();
+    await page.getByLabel('Theme').selectOption({ label: 'Dark' });
+    const dark = await background();
+    expect(dark).not.toEqual(light);
+    await page.reload();
+    await page.getByLabel('Theme').waitFor();
+    expect(await background()).toEqual(dark);
+    await page.getByLabel('Theme').selectOption({ label: 'As the system' });
+    expect(await background()).toEqual(light);
   }, 60_000);
 
   const places = [

@@ -7,7 +7,9 @@ import {
   withNewer,
   type RequestRow,
 } from '../../dashboard/src/decide/request-rows.ts';
-import { stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
+import { barMarks, stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
+import type { TimelineEntry } from '../../dashboard/src/types.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
 import { usageRow } from './rows.ts';
 
 const row = (more: Partial<RequestRow> = {}): RequestRow => ({
@@ -112,5 +114,37 @@ describe('usage over time', () => {
     const report = { since: '2026-11-26T07:00:00.000Z', until: '2026-11-28T07:00:00.000Z', usage: [usage('2026-11-26T00:00:00.000Z', 3)] };
     expect(usageBars(report, 'day', 'requests').map(({ value }) => value)).toEqual([3, 0, 0]);
     expect([stepOf(1), stepOf(24), stepOf(720)]).toEqual(['hour', 'hour', 'day']);
+  });
+
+  test('is marked with swaps, new revisions and failures, by bar, and with nothing else', () => {
+    const bars = [0, 1, 2].map((hour) => ({ at: Date.parse('2026-11-28T04:00:00.000Z') + hour * 3_600_000, value: 0 }));
+    const entry = (at: string | null, kind: TimelineEntry['kind'], message: string): TimelineEntry => ({
+      seq: 1,
+      at: at === null ? null : `2026-11-28T${at}:00.000Z`,
+      slot: SlotName.parse('primary'),
+      kind,
+      message,
+      cause: null,
+      from: null,
+      to: null,
+    });
+    const newestFirst = [
+      entry('07:00', 'failure', 'after the last bar'),
+      entry('06:59', 'spec', 'revision 2'),
+      entry('06:10', 'swap', 'swapped'),
+      entry('06:05', 'failure', 'crashed'),
+      entry('05:00', 'state', 'no mark'),
+      entry('04:00', 'failure', 'at the very beginning'),
+      entry('03:59', 'swap', 'before the first bar'),
+      entry(null, 'failure', 'at an unknown time'),
+    ];
+    const found = barMarks(newestFirst, bars, 'hour').map(({ kind, index, events }) => [kind, index, events.map(({ message }) => message)]);
+    expect(found).toEqual([
+      ['failure', 0, ['at the very beginning']],
+      ['failure', 2, ['crashed']],
+      ['change', 2, ['swapped', 'revision 2']],
+    ]);
+    expect(barMarks(newestFirst, bars, 'day').map(({ index }) => index)).toContain(0);
+    expect(barMarks(newestFirst, [], 'hour')).toEqual([]);
   });
 });

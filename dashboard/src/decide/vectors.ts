@@ -1,6 +1,6 @@
 /** Similarity of embedded texts. Pure. */
 
-/** Cosine cosineSimilarity, -1 to 1; 0 if a vector is zero. */
+/** Cosine similarity, -1 to 1; 0 if a vector is zero. */
 export function cosineSimilarity(one: readonly number[], other: readonly number[]): number {
   let [dot, oneSquared, otherSquared] = [0, 0, 0];
   for (const [index, value] of one.entries()) {

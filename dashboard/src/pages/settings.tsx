@@ -8,6 +8,7 @@ import { SourcePanel } from './source.tsx';
 import { CreateToken, NewToken } from './tokens.tsx';
 import { FactList, type NamedFact } from '../parts/fact-list.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
+import { ThemeField } from '../parts/theme-field.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { LIMIT_LABELS, PAGE_NAMES, T } from '../texts.ts';
 import type { AuthStatus, CreatedToken, TokenEntry, TokenLimits } from '../types.ts';
@@ -30,6 +31,7 @@ export function SettingsPage(): JSX.Element {
     <>
       <div class="page-head">
         <h1>{PAGE_NAMES.settings}</h1>
+        <ThemeField />
       </div>
       <section class="panel">
         <h2>{T.authentication}</h2>

@@ -5,7 +5,7 @@ import { useApp } from '../app-context.ts';
 import { messageOf } from '../io/client.ts';
 import { LIMIT_LABELS, SCOPE_MEANINGS, T } from '../texts.ts';
 import type { CreatedToken, Scope } from '../types.ts';
-import { Modal } from '../parts/modal.tsx';
+import { DialogFooter, Modal } from '../parts/modal.tsx';
 
 const SCOPES: readonly Scope[] = ['v1-only', 'read-only', 'all', 'admin'];
 
@@ -53,14 +53,7 @@ export function CreateToken({ onClose, onCreated }: CreateTokenProps): JSX.Eleme
         </label>
         <LimitFields limits={limits} onChange={setLimits} />
         {failure !== '' && <p role="alert">{failure}</p>}
-        <footer>
-          <button type="button" onClick={onClose}>
-            {T.cancel}
-          </button>
-          <button type="submit" class="main">
-            {T.createToken}
-          </button>
-        </footer>
+        <DialogFooter onClose={onClose} action={T.createToken} />
       </form>
     </Modal>
   );

@@ -1,28 +1,34 @@
 /** Usage over time as bars. */
 import type { JSX } from 'preact';
 import { formatSeconds } from '../decide/format.ts';
-import { usageBars, type Bar, type Measure } from '../decide/usage-bars.ts';
+import { barMarks, usageBars, type Bar, type BarMark, type Measure } from '../decide/usage-bars.ts';
 import { formatCount } from '../decide/usage-totals.ts';
 import { A, USAGE_MEASURES } from '../texts-activity.ts';
-import type { UsageReport } from '../types.ts';
+import type { TimelineEntry, UsageReport } from '../types.ts';
 
 const WIDTH = 720;
 const HEIGHT = 120;
 const GAP = 2;
+const MARK = 6;
+const MOST_NAMED = 8;
 
 interface UsageChartProps {
   /** Grouped by `step`. */
   readonly report: UsageReport;
   readonly step: 'hour' | 'day';
   readonly measure: Measure;
+  /** Events of slots, the newest first. */
+  readonly entries: readonly TimelineEntry[];
 }
 
-export function UsageChart({ report, step, measure }: UsageChartProps): JSX.Element {
+export function UsageChart({ report, step, measure, entries }: UsageChartProps): JSX.Element {
   const bars = usageBars(report, step, measure);
   const most = Math.max(...bars.map(({ value }) => value));
   const name = USAGE_MEASURES.find(([id]) => id === measure)?.[1] ?? '';
   const format = (value: number): string => (measure === 'busy_seconds' ? formatSeconds(value) : formatCount(Math.round(value)));
   const width = WIDTH / bars.length;
+  const marks = barMarks(entries, bars, step);
+  const countOf = (kind: BarMark['kind']): number => marks.reduce((sum, mark) => sum + (mark.kind === kind ? mark.events.length : 0), 0);
   const heightOf = ({ value }: Bar): number => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, (value / most) * HEIGHT));
   return (
     <figure class="usage-chart">
@@ -34,14 +40,42 @@ export function UsageChart({ report, step, measure }: UsageChartProps): JSX.Elem
             <title>{`${timeOf(bar.at, step)}: ${format(bar.value)}`}</title>
           </g>
         ))}
+        {marks.map((mark) => (
+          <rect
+            key={`${mark.kind}${mark.index}`}
+            class={mark.kind}
+            x={mark.index * width}
+            y={mark.kind === 'failure' ? 0 : MARK + GAP}
+            width={width - GAP}
+            height={MARK}
+          >
+            <title>{textOf(mark)}</title>
+          </rect>
+        ))}
       </svg>
       <figcaption>
         <span>{timeOf(bars[0]?.at ?? 0, step)}</span>
         <span>{A.chartOf(name, format(most))}</span>
         <span>{timeOf(bars.at(-1)?.at ?? 0, step)}</span>
       </figcaption>
+      {marks.length > 0 && (
+        <figcaption>
+          {MARK_KINDS.map((kind) => (
+            <span key={kind} class={kind}>
+              {`${A.marks[kind]}: ${countOf(kind)}`}
+            </span>
+          ))}
+        </figcaption>
+      )}
     </figure>
   );
+}
+
+const MARK_KINDS = ['failure', 'change'] as const;
+
+function textOf({ events }: BarMark): string {
+  const lines = events.slice(0, MOST_NAMED).map(({ slot, message }) => `${slot}: ${message}`);
+  return [...lines, ...(events.length > MOST_NAMED ? ['…'] : [])].join('\n');
 }
 
 /** Hours in the time zone of the browser; days as the service counts them, in UTC. */

@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 const MOST_SHOWN = 200;
 
 export function Usage(): JSX.Element {
-  const { client, now } = useApp();
+  const { client, now, store } = useApp();
   const [hours, setHours] = useState('24');
   const [by, setBy] = useState('token');
   const [measure, setMeasure] = useState<Measure>('requests');
@@ -49,7 +49,7 @@ export function Usage(): JSX.Element {
       {loaded.kind === 'done' ? (
         <>
           {loaded.value.overTime.usage.length > 0 && (
-            <UsageChart report={loaded.value.overTime} step={loaded.value.step} measure={measure} />
+            <UsageChart report={loaded.value.overTime} step={loaded.value.step} measure={measure} entries={store.recent.value} />
           )}
           <Report report={loaded.value.sums} by={by} />
         </>

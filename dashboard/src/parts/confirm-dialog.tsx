@@ -3,8 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { messageOf } from '../io/client.ts';
-import { T } from '../texts.ts';
-import { Modal } from './modal.tsx';
+import { DialogFooter, Modal } from './modal.tsx';
 
 interface ConfirmDialogProps {
   readonly title: string;
@@ -25,14 +24,7 @@ export function ConfirmDialog({ title, text, action, path, onClose, onDone }: Co
     <Modal kind="dialog" title={title} onClose={onClose}>
       <p>{text}</p>
       {failure !== '' && <p role="alert">{failure}</p>}
-      <footer>
-        <button type="button" onClick={onClose}>
-          {T.cancel}
-        </button>
-        <button type="button" class="danger" onClick={send}>
-          {action}
-        </button>
-      </footer>
+      <DialogFooter onClose={onClose} action={action} kind="danger" onAction={send} />
     </Modal>
   );
 }

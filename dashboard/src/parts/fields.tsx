@@ -36,3 +36,38 @@ export function SelectField({ label, value, options, onValue, isInline = false }
     </label>
   );
 }
+
+interface NameFieldProps extends FieldProps {
+  readonly id: string;
+  readonly hint: string;
+  readonly maxLength?: number;
+  /** Values with their descriptions, offered while typing. Default: none. */
+  readonly list?: readonly (readonly [value: string, description: string])[];
+}
+
+export function NameField({ id, label, hint, value, maxLength = 300, list = [], onValue }: NameFieldProps): JSX.Element {
+  return (
+    <label>
+      {label}
+      <input
+        required
+        list={`${id}-list`}
+        value={value}
+        maxLength={maxLength}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        aria-describedby={`${id}-hint`}
+        onInput={(event) => onValue(event.currentTarget.value)}
+      />
+      <datalist id={`${id}-list`}>
+        {list.map(([offered, description]) => (
+          <option key={offered} value={offered}>
+            {description}
+          </option>
+        ))}
+      </datalist>
+      <small id={`${id}-hint`}>{hint}</small>
+    </label>
+  );
+}

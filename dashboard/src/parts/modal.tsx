@@ -12,6 +12,29 @@ interface ModalProps {
   readonly children: ComponentChildren;
 }
 
+interface DialogFooterProps {
+  readonly onClose: () => void;
+  /** Label of the button. */
+  readonly action: string;
+  readonly kind?: 'main' | 'danger';
+  readonly disabled?: boolean;
+  /** Undefined: the button submits the form. */
+  readonly onAction?: () => void;
+}
+
+export function DialogFooter({ onClose, action, kind = 'main', disabled = false, onAction }: DialogFooterProps): JSX.Element {
+  return (
+    <footer>
+      <button type="button" onClick={onClose}>
+        {T.cancel}
+      </button>
+      <button type={onAction === undefined ? 'submit' : 'button'} class={kind} disabled={disabled} onClick={onAction}>
+        {action}
+      </button>
+    </footer>
+  );
+}
+
 export function Modal({ title, onClose, kind, children }: ModalProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();

@@ -5,7 +5,7 @@ import { useApp, type Change, type PlannedChange } from '../app-context.ts';
 import { hashOf } from '../decide/route.ts';
 import { ApiError, messageOf } from '../io/client.ts';
 import { PAGE_NAMES, T } from '../texts.ts';
-import { Modal } from '../parts/modal.tsx';
+import { DialogFooter, Modal } from '../parts/modal.tsx';
 import { PlanView } from '../parts/plan-view.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 
@@ -54,20 +54,12 @@ function Planned({ change }: { readonly change: Change }): JSX.Element {
       {planned.kind === 'done' && <PlanView plan={planned.value.plan} />}
       {fails && !ofSeveral && <p class="why">{T.applyFails}</p>}
       {failure !== undefined && <p role="alert">{isConflict ? change.conflict : messageOf(failure)}</p>}
-      <footer>
-        <button type="button" onClick={close}>
-          {T.cancel}
-        </button>
-        {isConflict ? (
-          <button type="button" class="main" onClick={replan}>
-            {T.refreshPlan}
-          </button>
-        ) : (
-          <button type="button" class="main" disabled={!isPlanned || applying || (fails && !ofSeveral)} onClick={() => void apply()}>
-            {applying ? T.applying : fails && ofSeveral ? T.applyAnyway : T.apply}
-          </button>
-        )}
-      </footer>
+      <DialogFooter
+        onClose={close}
+        action={isConflict ? T.refreshPlan : applying ? T.applying : fails && ofSeveral ? T.applyAnyway : T.apply}
+        disabled={!isConflict && (!isPlanned || applying || (fails && !ofSeveral))}
+        onAction={isConflict ? replan : () => void apply()}
+      />
     </Modal>
   );
 }

@@ -4,8 +4,8 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
 import { freeName, modelsFor, PURPOSES, USUAL_PROVIDER, type Purpose } from '../decide/model-facts.ts';
-import { SelectField } from '../parts/fields.tsx';
-import { Modal } from '../parts/modal.tsx';
+import { NameField, SelectField } from '../parts/fields.tsx';
+import { DialogFooter, Modal } from '../parts/modal.tsx';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { N } from '../texts-new-slot.ts';
 import { T } from '../texts.ts';
@@ -51,57 +51,20 @@ function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Eleme
             setModel('');
           }}
         />
-        <NameField id="new-slot-model" label={N.model} hint={N.modelHint} value={model} list={fitting} onValue={setModel} />
+        <NameField
+          id="new-slot-model"
+          label={N.model}
+          hint={N.modelHint}
+          value={model}
+          list={fitting.map((entry) => [entry.id, describe(entry)] as const)}
+          onValue={setModel}
+        />
         <NameField id="new-slot-name" label={N.name} hint={N.nameHint} value={name} onValue={setTyped} />
         {isTaken && <p role="alert">{T.slotExists}</p>}
         <LoadStatus loaded={models} />
-        <footer>
-          <button type="button" onClick={onClose}>
-            {T.cancel}
-          </button>
-          <button type="submit" class="main" disabled={isTaken}>
-            {N.plan}
-          </button>
-        </footer>
+        <DialogFooter onClose={onClose} action={N.plan} disabled={isTaken} />
       </form>
     </Modal>
-  );
-}
-
-interface NameFieldProps {
-  readonly id: string;
-  readonly label: string;
-  readonly hint: string;
-  readonly value: string;
-  /** Offered while typing. Default: nothing. */
-  readonly list?: readonly ModelEntry[];
-  readonly onValue: (value: string) => void;
-}
-
-function NameField({ id, label, hint, value, list = [], onValue }: NameFieldProps): JSX.Element {
-  return (
-    <label>
-      {label}
-      <input
-        required
-        list={`${id}-list`}
-        value={value}
-        maxLength={300}
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck={false}
-        aria-describedby={`${id}-hint`}
-        onInput={(event) => onValue(event.currentTarget.value)}
-      />
-      <datalist id={`${id}-list`}>
-        {list.map((entry) => (
-          <option key={entry.id} value={entry.id}>
-            {describe(entry)}
-          </option>
-        ))}
-      </datalist>
-      <small id={`${id}-hint`}>{hint}</small>
-    </label>
   );
 }
 

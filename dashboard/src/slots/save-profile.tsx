@@ -3,9 +3,9 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { ApiError, messageOf } from '../io/client.ts';
-import { T } from '../texts.ts';
 import { P } from '../texts-profiles.ts';
-import { Modal } from '../parts/modal.tsx';
+import { NameField } from '../parts/fields.tsx';
+import { DialogFooter, Modal } from '../parts/modal.tsx';
 
 interface SaveProfileProps {
   readonly slots: readonly string[];
@@ -29,32 +29,19 @@ export function SaveProfile({ slots, onClose, onSaved }: SaveProfileProps): JSX.
       <form onSubmit={save}>
         <p>{P.saveWhy}</p>
         <p class="why">{slots.toSorted().join(', ')}</p>
-        <label>
-          {P.name}
-          <input
-            required
-            value={name}
-            maxLength={40}
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            aria-describedby="profile-name-hint"
-            onInput={(event) => {
-              setName(event.currentTarget.value);
-              setFailure(undefined);
-            }}
-          />
-          <small id="profile-name-hint">{P.nameHint}</small>
-        </label>
+        <NameField
+          id="profile-name"
+          label={P.name}
+          hint={P.nameHint}
+          value={name}
+          maxLength={40}
+          onValue={(value) => {
+            setName(value);
+            setFailure(undefined);
+          }}
+        />
         {failure !== undefined && <p role="alert">{exists ? P.exists : messageOf(failure)}</p>}
-        <footer>
-          <button type="button" onClick={onClose}>
-            {T.cancel}
-          </button>
-          <button type="submit" class={exists ? 'danger' : 'main'}>
-            {exists ? P.replace : P.saveAction}
-          </button>
-        </footer>
+        <DialogFooter onClose={onClose} action={exists ? P.replace : P.saveAction} kind={exists ? 'danger' : 'main'} />
       </form>
     </Modal>
   );

@@ -1,0 +1,24 @@
+/** The colour scheme of the page: that of the system, or one that is stored in this browser. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { T, THEMES } from '../texts.ts';
+import { SelectField } from './fields.tsx';
+
+const KEY = 'svc.theme';
+
+const storedTheme = (): string => THEMES.find(([id]) => id === localStorage.getItem(KEY))?.[0] ?? '';
+
+/** Call it before the page is drawn. */
+export function applyTheme(theme = storedTheme()): void {
+  localStorage.setItem(KEY, theme);
+  document.documentElement.dataset['theme'] = theme;
+}
+
+export function ThemeField(): JSX.Element {
+  const [theme, setTheme] = useState(storedTheme);
+  const select = (next: string): void => {
+    applyTheme(next);
+    setTheme(next);
+  };
+  return <SelectField label={T.theme} value={theme} options={THEMES} onValue={select} isInline />;
+}
