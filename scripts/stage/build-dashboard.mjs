@@ -37,7 +37,12 @@ export async function buildDashboard() {
     // Another build of the same sources was faster, and somebody may read its files already.
     if (readStamp() === stamp) return;
     rmSync(DIST, { recursive: true, force: true });
-    renameSync(made, DIST);
+    try {
+      renameSync(made, DIST);
+    } catch (error) {
+      // Or in this very moment.
+      if (readStamp() !== stamp) throw error;
+    }
   } finally {
     rmSync(made, { recursive: true, force: true });
   }

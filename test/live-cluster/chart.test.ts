@@ -12,13 +12,20 @@ type Json = Readonly<Record<string, unknown>>;
 
 const NAMESPACE = `svc-chart-${process.pid}`;
 
+/** Each question to the API server takes most of a second of a core, and most objects of the sets are the same. */
+const asked = new Map<string, Promise<string | undefined>>();
+function askOnce(question: string, ask: () => Promise<string | undefined>): Promise<string | undefined> {
+  const answer = asked.get(question) ?? ask();
+  asked.set(question, answer);
+  return answer;
+}
+
 /** Whether this API server serves the kind at all. */
 async function isServed({ apiVersion, kind }: Json): Promise<boolean> {
   const groupVersion = String(apiVersion);
-  const listed = await kubectl(['get', '--raw', groupVersion.includes('/') ? `/apis/${groupVersion}` : `/api/${groupVersion}`]).catch(
-    () => '{}',
-  );
-  const { resources = [] }: { readonly resources?: readonly { readonly kind: string }[] } = JSON.parse(listed);
+  const path = groupVersion.includes('/') ? `/apis/${groupVersion}` : `/api/${groupVersion}`;
+  const listed = await askOnce(path, async () => kubectl(['get', '--raw', path]).catch(() => '{}'));
+  const { resources = [] }: { readonly resources?: readonly { readonly kind: string }[] } = JSON.parse(listed ?? '{}');
   return resources.some((resource) => resource.kind === kind);
 }
 
@@ -30,10 +37,12 @@ const NEWER_FIELDS = /unknown field "loadBalancerClass"/;
 
 async function rejection(object: Json): Promise<string | undefined> {
   if (!(await isServed(object))) return NOT_KNOWN;
-  const applied = kubectl(['--namespace', NAMESPACE, 'apply', '--dry-run=server', '--filename', '-'], JSON.stringify(object));
-  return applied.then(
-    () => undefined,
-    (error: Error) => (NEWER_FIELDS.test(error.message) ? NOT_KNOWN : error.message),
+  const text = JSON.stringify(object);
+  return askOnce(text, async () =>
+    kubectl(['--namespace', NAMESPACE, 'apply', '--dry-run=server', '--filename', '-'], text).then(
+      () => undefined,
+      (error: Error) => (NEWER_FIELDS.test(error.message) ? NOT_KNOWN : error.message),
+    ),
   );
 }
 

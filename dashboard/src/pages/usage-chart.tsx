@@ -10,6 +10,8 @@ const WIDTH = 720;
 const HEIGHT = 120;
 const GAP = 2;
 const MARK = 6;
+/** Above the bars: failures, and below them changes. */
+const STRIP = 2 * (MARK + GAP);
 const MOST_NAMED = 8;
 
 interface UsageChartProps {
@@ -29,7 +31,7 @@ export function UsageChart({ report, step, measure, entries }: UsageChartProps):
   const width = WIDTH / bars.length;
   const marks = barMarks(entries, bars, step);
   const countOf = (kind: BarMark['kind']): number => marks.reduce((sum, mark) => sum + (mark.kind === kind ? mark.events.length : 0), 0);
-  const heightOf = ({ value }: Bar): number => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, (value / most) * HEIGHT));
+  const heightOf = ({ value }: Bar): number => (most === 0 ? 0 : Math.max(value > 0 ? 1 : 0, (value / most) * (HEIGHT - STRIP)));
   return (
     <figure class="usage-chart">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={A.chartOf(name, format(most))} preserveAspectRatio="none">
@@ -44,9 +46,9 @@ export function UsageChart({ report, step, measure, entries }: UsageChartProps):
           <rect
             key={`${mark.kind}${mark.index}`}
             class={mark.kind}
-            x={mark.index * width}
+            x={mark.index * width + GAP / 2}
             y={mark.kind === 'failure' ? 0 : MARK + GAP}
-            width={width - GAP}
+            width={Math.max(1, width - GAP)}
             height={MARK}
           >
             <title>{textOf(mark)}</title>
@@ -59,13 +61,9 @@ export function UsageChart({ report, step, measure, entries }: UsageChartProps):
         <span>{timeOf(bars.at(-1)?.at ?? 0, step)}</span>
       </figcaption>
       {marks.length > 0 && (
-        <figcaption>
-          {MARK_KINDS.map((kind) => (
-            <span key={kind} class={kind}>
-              {`${A.marks[kind]}: ${countOf(kind)}`}
-            </span>
-          ))}
-        </figcaption>
+        <div class="row">
+          {MARK_KINDS.map((kind) => countOf(kind) > 0 && <small key={kind} class={kind}>{`${A.marks[kind]}: ${countOf(kind)}`}</small>)}
+        </div>
       )}
     </figure>
   );

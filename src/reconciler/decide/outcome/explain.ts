@@ -237,7 +237,7 @@ function memoryLines(memory: MemoryVerdict | undefined): readonly string[] {
       ? []
       : [`  offload: the CPU computes ${memory.split.onHost}, as the devices are too small for all of it`]),
     ...(candidates.length <= 1 ? [] : ['  memory is short; the slots that share it:']),
-    ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate)}`),
+    ...(candidates.length <= 1 ? [] : candidates).map((candidate) => `    ${candidateText(candidate, memory.budgetBytes)}`),
   ];
 }
 
@@ -248,9 +248,10 @@ function placementText({ placement, bytes }: MemoryVerdict): string {
   return parts.map(([id, each]) => `${formatSize(each)} ${id === HOST ? 'of the host' : `of "${id}"`}`).join(' and ');
 }
 
-function candidateText({ slot, bytes, priority, group, incumbent, admitted }: MemoryCandidate): string {
+function candidateText({ slot, bytes, priority, group, incumbent, admitted }: MemoryCandidate, budgetBytes = Infinity): string {
   const verb = incumbent ? (admitted ? 'keeps' : 'gives up') : admitted ? 'gets' : 'waits for';
   const rank = priority === 0 ? '' : ` with priority ${priority}`;
+  if (bytes > budgetBytes) return `"${slot}"${rank} can never get ${formatSize(bytes)}: the whole budget is smaller`;
   return `"${slot}"${rank} ${verb} ${formatSize(bytes)}: ${WHY[group][admitted ? 'yes' : 'no']}`;
 }
 
