@@ -124,6 +124,17 @@ describe('explainSlot()', () => {
     expect(decision && explainSlot(decision, [], NOW)).toBe('Slot "primary" is off\n  because: Slot is off: "enabled" is false [Disabled]');
   });
 
+  test('says of a slot that is larger than the whole budget that it can never get so much, and not that it waits', () => {
+    const decision = planOf({ budgetBytes: 512 }).made.decisions.get(PRIMARY);
+    const memory = decision?.memory;
+    const candidate = memory?.candidates[0];
+    if (decision === undefined || memory === undefined || candidate === undefined) throw new Error('There is no candidate');
+    const explained = (bytes: number) =>
+      explainSlot({ ...decision, memory: { ...memory, candidates: [{ ...candidate, bytes }, candidate] } }, [], NOW);
+    expect(explained(513)).toContain('\n    "primary" can never get 513 B: the whole budget is smaller\n');
+    expect(explained(512)).toContain('\n    "primary" waits for 512 B: the slots before it leave too little\n');
+  });
+
   test('says what to do for every reason that can leave a slot stalled', () => {
     const decision = planOf({ failures: [failed(0, 'apply', 'Forbidden', 'stalled')] }).made.decisions.get(PRIMARY);
     if (decision === undefined) throw new Error('There is no decision');
