@@ -1,4 +1,5 @@
 /** Starts the suites first that take longest, so that none of them runs alone at the end. A run of CI knows no times of earlier ones. */
+const { createHash } = require('node:crypto');
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Those that take more than 60 seconds in `.ci/run`, which draws from them, in the order of their times, as measured in November 2026. */
@@ -61,9 +62,21 @@ const LONG = [
   'gateway/limits/valkey-counts',
 ];
 
+/** Of every shard. */
+const ALWAYS = /\/test\/(browser\/dashboard|house\/.*|simulation\/(even|odd)-seeds)\.test\.ts$/;
 const PATHS = LONG.map((name) => `/test/${name}.test.ts`);
 
 class LongSuitesFirst extends Sequencer {
+  /** The path alone decides, so that the suites that failed are of the same shard when they run again. */
+  shard(tests, { shardIndex, shardCount }) {
+    const shardOf = (path) =>
+      createHash('sha1')
+        .update(path.slice(path.lastIndexOf('/test/')))
+        .digest()
+        .readUInt32BE() % shardCount;
+    return tests.filter(({ path }) => ALWAYS.test(path) || shardOf(path) === shardIndex - 1);
+  }
+
   sort(tests) {
     const rankOf = ({ path }) => {
       const rank = PATHS.findIndex((name) => path.endsWith(name));
