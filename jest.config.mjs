@@ -6,7 +6,7 @@ export default {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/toolboxes/', '<rootDir>/.svc/'],
   reporters: ['default', '<rootDir>/test/support/jest/closing-line-reporter.cjs'],
-  testTimeout: 120_000,
+  testTimeout: 60_000,
   maxWorkers: 2,
   testSequencer: '<rootDir>/test/support/jest/long-suites-first.cjs',
   workerIdleMemoryLimit: '1GB',

@@ -78,7 +78,7 @@ test('a table of another kernel is compared with a warning', () => {
   expect(warnOfKernel(saved, measured)).toEqual([expect.stringContaining('saved under "6.1.0", measured under "9"')]);
 });
 
-/** Of each measurement the last that was saved. */
+/** The last saved result of each measurement. */
 const saved: Result['measurements'] = Object.assign({}, ...(await readResults()).map(({ measurements }) => measurements));
 const ratios = Object.entries(saved).flatMap(([name, { goals }]) =>
   goals.flatMap((each) => (each.unit === '×' && each.value !== undefined ? [[name, each.what, each] as const] : [])),
