@@ -28,7 +28,14 @@ describeWithPodman('A slot on podman', () => {
   }, 120_000);
   afterAll(() => service.dispose(), 60_000);
 
-  const containerId = async () => podman('ps', '--no-trunc', '--quiet', '--filter', 'label=inference.svc.dev/slot=primary');
+  // Other suites have containers of the same slot on this podman.
+  const containerId = async () =>
+    podman(
+      'ps',
+      '--no-trunc',
+      '--quiet',
+      ...['slot=primary', `instance=${service.configDir}`].flatMap((label) => ['--filter', `label=inference.svc.dev/${label}`]),
+    );
   const healed = async (oldId: string) => {
     const deadline = Date.now() + 60_000;
     for (;;) {
@@ -47,7 +54,7 @@ describeWithPodman('A slot on podman', () => {
     'heals after %s',
     async (_name, command) => {
       const before = await containerId();
-      await podman(...command, 'svc-slot-primary');
+      await podman(...command, before);
       await healed(before);
       expect(await chatText(await service.chat())).toBe(DEMO_SENTENCES['demo-fox']);
     },
@@ -56,7 +63,9 @@ describeWithPodman('A slot on podman', () => {
 
   test('heals if its container is replaced by a different one, which counts as drift', async () => {
     const before = await containerId();
-    const inspected: { Config: { Labels: Record<string, string>; Cmd: string[] } }[] = JSON.parse(await podman('inspect', before));
+    const inspected: { Name: string; Config: { Labels: Record<string, string>; Cmd: string[] } }[] = JSON.parse(
+      await podman('inspect', before),
+    );
     const config = inspected[0]?.Config;
     const labels = Object.entries(config?.Labels ?? {}).flatMap(([key, value]) => ['--label', `${key}=${value}`]);
     await service.kill('SIGKILL');
@@ -65,7 +74,7 @@ describeWithPodman('A slot on podman', () => {
       'run',
       '--detach',
       '--name',
-      'svc-slot-primary',
+      inspected[0]?.Name ?? '',
       ...labels,
       '--entrypoint',
       'sleep',

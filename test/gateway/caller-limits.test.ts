@@ -197,11 +197,20 @@ describe('Tokens of an answer', () => {
       { max_completion_tokens: 1e9, n_predict: 7 },
       { max_completion_tokens: 100, n_predict: 7 },
     ],
+    // Only a field of the top level is a limit.
+    [{ tools: [{ max_tokens: 5 }] }, { tools: [{ max_tokens: 5 }], max_tokens: 100 }],
+    [{ stop: 'max_tokens' }, { stop: 'max_tokens', max_tokens: 100 }],
   ])('are limited in a body with %j', async (asked, wanted) => {
     limits = { max_output_tokens: 100 };
     expect((await chat('primary', asked)).status).toBe(200);
     const { model: _model, messages: _messages, ...rest } = sent();
     expect(rest).toEqual(wanted);
+  });
+
+  test('are limited also where the key of the body is written with escapes', async () => {
+    limits = { max_output_tokens: 100 };
+    await post(gateway.port, '/v1/chat/completions', String.raw`{"model":"primary","messages":[],"max\u005ftokens":5000}`);
+    expect(sent()).toEqual({ model: 'primary', messages: [], max_tokens: 100 });
   });
 
   test('are limited on every path by its own key, and with a preset', async () => {

@@ -10,13 +10,13 @@ const storedTheme = (): string => THEMES.find(([id]) => id === localStorage.getI
 
 /** Call it before the page is drawn. */
 export function applyTheme(theme = storedTheme()): void {
-  localStorage.setItem(KEY, theme);
   document.documentElement.dataset['theme'] = theme;
 }
 
 export function ThemeField(): JSX.Element {
   const [theme, setTheme] = useState(storedTheme);
   const select = (next: string): void => {
+    localStorage.setItem(KEY, next);
     applyTheme(next);
     setTheme(next);
   };

@@ -58,7 +58,7 @@ export function isNamed(
 }
 
 /** Names of the limit of output tokens, of all APIs: servers read several of them. */
-const OUTPUT_KEYS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const;
+export const OUTPUT_KEYS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const;
 const OUTPUT_KEY: ReadonlyMap<string, (typeof OUTPUT_KEYS)[number]> = new Map([
   ['/v1/chat/completions', 'max_tokens'],
   ['/v1/completions', 'max_tokens'],
@@ -72,14 +72,14 @@ export type OutputCap = ReturnType<typeof createOutputCap>;
 /** Returns parameters that limit the tokens of an answer; undefined for paths whose answers have none. */
 export function createOutputCap() {
   /** As many as there are limits in tokens, which people write. */
-  const caps = new Map<string, PresetParameters>();
+  const caps = new Map(OUTPUT_KEYS.map((own) => [own, new Map<number, PresetParameters>()] as const));
   return (path: string, most: number): PresetParameters | undefined => {
     const own = OUTPUT_KEY.get(path);
-    if (own === undefined) return undefined;
-    const id = `${own} ${most}`;
+    const known = own && caps.get(own)?.get(most);
+    if (own === undefined || known !== undefined) return known;
     const keys = [own, ...OUTPUT_KEYS.filter((key) => key !== own)];
-    const cap = caps.get(id) ?? { set: {}, force: {}, cap: Object.fromEntries(keys.map((key) => [key, most])) };
-    caps.set(id, cap);
+    const cap = { set: {}, force: {}, cap: Object.fromEntries(keys.map((key) => [key, most])) };
+    caps.get(own)?.set(most, cap);
     return cap;
   };
 }
@@ -89,13 +89,17 @@ export function createPresetEditor() {
   const prepared = new WeakMap<PresetParameters, Prepared>();
   /**
    * Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset.
-   * `hasModel`: the object has a string as `model`.
+   * `hasModel`: the object has a string as `model`. `lacksKeys`: it has none of the keys of the preset.
    */
-  return (body: readonly Buffer[], preset: PresetParameters, hasModel = false): readonly Buffer[] | undefined => {
+  return (
+    body: readonly Buffer[],
+    preset: PresetParameters,
+    { hasModel = false, lacksKeys = false }: { readonly hasModel?: boolean; readonly lacksKeys?: boolean } = {},
+  ): readonly Buffer[] | undefined => {
     const known = prepared.get(preset) ?? prepare(preset);
     if (!prepared.has(preset)) prepared.set(preset, known);
     const { parameters, filter, added } = known;
-    if (lacksAll(body, parameters)) return [insert(body[0], offsetOfEnd(body), added)];
+    if (lacksAll(body, parameters, lacksKeys)) return [insert(body[0], offsetOfEnd(body), added)];
     const finder = new ParameterFinder(parameters);
     const renamed = hasModel ? renameModel(body, parameters) : undefined;
     if (renamed !== undefined) return [renamed];
@@ -107,9 +111,9 @@ export function createPresetEditor() {
 }
 
 /** A shortcut for small bodies, which were checked as they arrived: false where a key might be there. */
-function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Parameter[]): boolean {
+function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Parameter[], isKnown: boolean): boolean {
   if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES) return false;
-  return !hasEscape(body) && parameters.every(({ key }) => !body.includes(key));
+  return isKnown || (!hasEscape(body) && parameters.every(({ key }) => !body.includes(key)));
 }
 
 /** Most bodies have no backslash, which is found out faster. */

@@ -38,6 +38,8 @@ export interface BodyScan {
   readonly media?: UsedMedia | undefined;
   /** The client asks for a stream, as far as the body was read. Default: it does not. */
   readonly isStreamed?: boolean;
+  /** The body was read to its end, and the client does not limit the tokens of the answer. Default: not known. */
+  readonly lacksLimit?: boolean;
   /** Length of embeddings that the request asks for. */
   readonly dimensions?: number | undefined;
   /** What identifies the conversation, the same in each of its turns, as far as the body was read. */

@@ -5,10 +5,11 @@
  */
 import { jsonFields, JsonScanner, type JsonEvents, type JsonFilter } from '../../schema/words/json-scanner.ts';
 import { decodeJsonString } from '../../schema/words/json-skipper.ts';
+import { OUTPUT_KEYS } from './apply-preset.ts';
 import { CONVERSATION_FIELDS, ConversationStart, isConversationTag, type ConversationTag } from './conversation-start.ts';
 import type { BodyProblem, BodyScan } from './body-scan.ts';
 
-export type JsonTag = 'model' | 'stream' | 'dimensions' | 'image' | 'audio' | 'type' | 'other' | ConversationTag;
+export type JsonTag = 'model' | 'stream' | 'dimensions' | 'image' | 'audio' | 'type' | 'other' | 'output' | ConversationTag;
 
 export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRouting' | 'media'> {
   /** Default: only fields of the top level. */
@@ -19,16 +20,21 @@ export interface JsonBodyExtra extends Pick<BodyScan, 'keepsAll' | 'delaysRoutin
   readonly onObject?: (tag: JsonTag, scanner: Pick<JsonScanner<JsonTag>, 'path'>) => void;
 }
 
-type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model' | 'stream' | ConversationTag>; from: number; to: number }>;
+type FoundString = Readonly<{ tag: Exclude<JsonTag, 'model' | 'stream' | 'output' | ConversationTag>; from: number; to: number }>;
 
 /** Far longer than a slot, alias or model id; keeps a hostile name out of memory and messages. */
 const MODEL_LIMIT = 4096;
+/** Fields of the top level that each filter contains. */
+export const COMMON_FIELDS: Readonly<Record<string, JsonFilter<JsonTag>>> = {
+  model: { tag: 'model' },
+  stream: { tag: 'stream' },
+  ...Object.fromEntries(OUTPUT_KEYS.map((key) => [key, { tag: 'output' }] as const)),
+  ...CONVERSATION_FIELDS,
+};
 const PLAIN: JsonFilter<JsonTag> = {
   fields: jsonFields<JsonTag>({
-    model: { tag: 'model' },
-    stream: { tag: 'stream' },
+    ...COMMON_FIELDS,
     dimensions: { tag: 'dimensions' },
-    ...CONVERSATION_FIELDS,
   }),
 };
 
@@ -62,6 +68,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   readonly #scanner: JsonScanner<JsonTag>;
   readonly #extra: JsonBodyExtra | undefined;
   #isRefused = false;
+  #limitsOutput = false;
 
   constructor(extra?: JsonBodyExtra) {
     this.#extra = extra;
@@ -73,6 +80,10 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
 
   get conversation(): string | undefined {
     return this.#start.key;
+  }
+
+  get lacksLimit(): boolean {
+    return this.status === 'done' && !this.#limitsOutput;
   }
 
   feed(chunk: Buffer): void {
@@ -93,6 +104,7 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
       return this.#setModel(bytes > MODEL_LIMIT ? undefined : decodeJsonString(this.#scanner.raw(MODEL_LIMIT)));
     }
     if (tag === 'stream') return void (this.isStreamed = false);
+    if (tag === 'output') return void (this.#limitsOutput = true);
     if (isConversationTag(tag)) return this.#start.note(tag, this.#scanner, to - from);
     const problem = this.#isRefused ? undefined : this.#extra?.check?.(this.#scanner, { tag, from, to });
     if (problem !== undefined) this.refuse(problem);
@@ -101,12 +113,14 @@ export class JsonBody implements BodyScan, JsonEvents<JsonTag> {
   onScalar(tag: JsonTag, raw: string): void {
     if (tag === 'model') this.#setModel(undefined, raw === 'null');
     else if (tag === 'stream') this.isStreamed = raw === 'true';
+    else if (tag === 'output') this.#limitsOutput = true;
     else if (tag === 'dimensions' && raw !== 'null') this.dimensions = Number(raw);
   }
 
   onOpen(tag: JsonTag): void {
     if (tag === 'model') this.#setModel(undefined);
     else if (tag === 'stream') this.isStreamed = false;
+    else if (tag === 'output') this.#limitsOutput = true;
     else if (tag === 'message') this.#start.nextMessage();
     else this.#extra?.onObject?.(tag, this.#scanner);
   }

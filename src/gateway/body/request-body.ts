@@ -1,8 +1,7 @@
 /**
- * Reads a client's request body until the request can be routed. A body of ordinary size is kept, so that it can be
- * sent again. A larger one is read until `model` is known; then reading pauses, and the rest flows to the upstream. If
- * the request has to wait, the rest is kept as well, because only a client that is read is noticed when it leaves. A
- * large form is kept on disk.
+ * Reads a client's request body until the request can be routed. One of ordinary size is kept, so that it can be sent
+ * again. A larger one is read until `model` is known; then reading pauses, and the rest flows to the upstream. If the
+ * request waits, the rest is kept as well: only a client that is read is noticed when it leaves. Large forms: on disk.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientRequest } from '../client-exchange.ts';
@@ -178,7 +177,8 @@ export class RequestBody implements EditableBody {
     if (this.#scan.isForm) this.#fail('request.invalid', whyNot, 'model');
     else if (!this.whole) this.whenWhole(() => this.#events.onRoutable());
     else {
-      const pieces = applyPreset(this.chunks, parameters, this.model !== undefined);
+      const lacksKeys = parameters.cap !== undefined && !this.isEdited && this.#scan.lacksLimit === true;
+      const pieces = applyPreset(this.chunks, parameters, { hasModel: this.model !== undefined, lacksKeys });
       if (typeof parameters.force['model'] === 'string') this.named = parameters.force['model'];
       if (pieces === undefined) this.#fail('request.invalid', this.#scan.unfinished);
       else if (this.edit(pieces)) return true;

@@ -8,8 +8,7 @@ import { decodeJsonString } from '../../schema/words/json-skipper.ts';
 import type { Settings } from '../../schema/settings/settings.ts';
 import { shorten } from '../../schema/words/nearest-word.ts';
 import type { BodyEvents, BodyProblem, EditableBody } from '../body/body-scan.ts';
-import { CONVERSATION_FIELDS } from '../body/conversation-start.ts';
-import { JsonBody, type JsonTag } from '../body/json-body.ts';
+import { COMMON_FIELDS, JsonBody, type JsonTag } from '../body/json-body.ts';
 import { bodyLimitOf, bodyTooLarge } from '../route/decide/request-limits.ts';
 import { refuseMedia, SHOWN_URL, type FoundUrl } from './decide/check-media.ts';
 import type { FetchImage } from './fetch-image.ts';
@@ -38,9 +37,7 @@ const ROLE: Filter = { tag: 'role' };
 /** The media in Chat Completions, in the Responses API and in the Messages API. */
 const CHAT: Filter = {
   fields: jsonFields<JsonTag>({
-    model: { tag: 'model' },
-    stream: { tag: 'stream' },
-    ...CONVERSATION_FIELDS,
+    ...COMMON_FIELDS,
     messages: { items: { tag: 'message', fields: jsonFields({ role: ROLE, content: CONTENT }) } },
     input: {
       ...TEXT,

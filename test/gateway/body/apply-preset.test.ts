@@ -68,7 +68,7 @@ describe('applyPreset()', () => {
 describe('The name of a remote', () => {
   const naming = { set: {}, force: { model: 'their/model' } };
   const rename = (text: string, hasModel = true): string | undefined => {
-    const pieces = createPresetEditor()([Buffer.from(text)], naming, hasModel);
+    const pieces = createPresetEditor()([Buffer.from(text)], naming, { hasModel });
     return pieces && Buffer.concat(pieces).toString();
   };
 
