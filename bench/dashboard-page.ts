@@ -34,6 +34,8 @@ export async function measureOpening(browser: Browser, url: string, slower: numb
 }
 
 export interface Tab {
+  /** Bytes that have arrived, compressed and with heads, and how often each path was asked for, since the last call. */
+  received(): { readonly bytes: number; readonly paths: ReadonlyMap<string, number> };
   /** Frames a second from now on, for this time. */
   frames(seconds: number): Promise<number>;
   /** Bytes of objects that are in use, after everything else was collected. */
@@ -46,6 +48,16 @@ export interface Tab {
 /** Opens the dashboard and waits until it is live. */
 export async function openDashboard(browser: Browser, url: string): Promise<Tab> {
   const { page, session } = await openTab(browser);
+  let bytes = 0;
+  let paths = new Map<string, number>();
+  // The head of an answer, and each part of its body: the stream of events does not end.
+  session.on('Network.responseReceived', ({ response }) => {
+    bytes += response.encodedDataLength;
+    const { pathname } = new URL(response.url);
+    paths.set(pathname, (paths.get(pathname) ?? 0) + 1);
+  });
+  session.on('Network.dataReceived', ({ encodedDataLength }) => (bytes += encodedDataLength));
+  await session.send('Network.enable');
   await page.goto(url);
   await page.getByText('Live', { exact: true }).waitFor();
   await page.evaluate(`(() => {
@@ -53,6 +65,11 @@ export async function openDashboard(browser: Browser, url: string): Promise<Tab>
     new MutationObserver((records) => (drawings += records.length)).observe(document.querySelector('.grid'), { characterData: true, subtree: true });
   })()`);
   return {
+    received() {
+      const since = { bytes, paths };
+      [bytes, paths] = [0, new Map()];
+      return since;
+    },
     frames: async (seconds) =>
       z.number().parse(
         await page.evaluate(`new Promise((resolve) => {

@@ -12,6 +12,7 @@ import { BROWSER } from '../test/support/browser-path.ts';
 import { measureOpening, openDashboard, type Tab } from './dashboard-page.ts';
 import { atLeast, atMost, median, note, type Row } from './measure.ts';
 import { cpuSeconds, startBenchService } from './service-process.ts';
+import { startViewers } from './viewers.ts';
 import { waitUntil } from './wait-until.ts';
 
 const SLOTS = 200;
@@ -21,7 +22,10 @@ const OPENINGS = 5;
 /** A row of one minute would hide a short stop in its mean. */
 const FRAMES_SECONDS = 10;
 const VIEWERS = 5;
+const MANY_VIEWERS = 50;
+const MANY_SLOTS = 5000;
 const COST_SECONDS = 60;
+const MINUTE_MS = 60_000;
 const OWN_SLOTS = ['primary', 'embed', 'third', 'fourth', 'fifth'] as const;
 const HEAP_GOAL = { limit: 1.1, unit: '×' };
 
@@ -30,7 +34,7 @@ export async function measureDashboard(): Promise<readonly Row[]> {
   buildDashboard();
   const browser = await launch();
   try {
-    return [...(await measureMany(browser)), await measureCost(browser)];
+    return [...(await measureMany(browser)), ...(await measureThousands(browser)), ...(await measureCost(browser))];
   } finally {
     await browser.close();
   }
@@ -43,7 +47,7 @@ interface Slots {
 }
 
 async function measureMany(browser: Browser): Promise<readonly Row[]> {
-  const slots = await startSlots();
+  const slots = await startSlots(SLOTS);
   try {
     const openings: number[] = [];
     for (let run = 0; run < OPENINGS; run += 1) openings.push((await measureOpening(browser, slots.url, SLOWER)) / 1000);
@@ -71,13 +75,35 @@ async function measureMany(browser: Browser): Promise<readonly Row[]> {
   }
 }
 
-async function startSlots(): Promise<Slots> {
-  const child = fork(path.join(import.meta.dirname, 'dashboard-process.ts'), [String(SLOTS)], {
+async function startSlots(count: number): Promise<Slots> {
+  const child = fork(path.join(import.meta.dirname, 'dashboard-process.ts'), [String(count)], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   if (child.stdout === null || child.pid === undefined) throw new Error('The process with the slots has no output');
   const [line] = await once(child.stdout, 'data');
   return { url: String(line).trim(), process: child, pid: child.pid };
+}
+
+/** What a page receives that shows thousands of slots, of which none changes. */
+async function measureThousands(browser: Browser): Promise<readonly Row[]> {
+  const slots = await startSlots(MANY_SLOTS);
+  try {
+    const tab = await openDashboard(browser, slots.url);
+    await pause(MINUTE_MS);
+    const first = tab.received();
+    await pause(MINUTE_MS);
+    const second = tab.received();
+    const heapBytes = await tab.heapBytes();
+    await tab.close();
+    return [
+      atMost(`received in the first minute, ${MANY_SLOTS} slots`, first.bytes / 1e6, { limit: 1, unit: 'MB' }),
+      atMost(`received in the second minute, ${MANY_SLOTS} slots at rest`, second.bytes / 1e3, { limit: 60, unit: 'KB', digits: 1 }),
+      note('  its requests', [...second.paths].map(([name, count]) => `${count} ${name}`).join(', ')),
+      atMost(`heap of the page, ${MANY_SLOTS} slots`, heapBytes / 1e6, { limit: 30, unit: 'MB', digits: 1 }),
+    ];
+  } finally {
+    slots.process.kill('SIGKILL');
+  }
 }
 
 interface Watched {
@@ -114,7 +140,7 @@ async function watch(tab: Tab, pid: number): Promise<Watched> {
 }
 
 /** A real service with five ready slots, without and with pages that are looked at. */
-async function measureCost(browser: Browser): Promise<Row> {
+async function measureCost(browser: Browser): Promise<readonly Row[]> {
   const service = await startBenchService({ SVC_RUNTIME: 'process' });
   const tabs: Tab[] = [];
   try {
@@ -134,10 +160,15 @@ async function measureCost(browser: Browser): Promise<Row> {
     for (const tab of tabs.splice(0)) await tab.close();
     await pause(FRAMES_SECONDS * 1000);
     const alone = await shareOfCore(service.pid, COST_SECONDS);
-    return atMost(`CPU of a viewer, five ready slots, mean of ${VIEWERS}`, ((withViewers - alone) / VIEWERS) * 100, {
-      limit: 1,
-      unit: '% of a core',
-    });
+    const viewers = startViewers(service.url, MANY_VIEWERS);
+    await pause(FRAMES_SECONDS * 1000);
+    const withMany = await shareOfCore(service.pid, COST_SECONDS);
+    await viewers.stop();
+    const unit = '% of a core';
+    return [
+      atMost(`CPU of a viewer, five ready slots, mean of ${VIEWERS}`, ((withViewers - alone) / VIEWERS) * 100, { limit: 1, unit }),
+      atMost(`CPU of ${MANY_VIEWERS} viewers, five ready slots`, (withMany - alone) * 100, { limit: 20, unit }),
+    ];
   } finally {
     for (const tab of tabs) await tab.close();
     await service.stop();

@@ -12,6 +12,7 @@ import { workersOf } from '../test/turbo/workers/support/worker-processes.ts';
 import { atMost, note, type Row } from './measure.ts';
 import { startRealService, type Bed, type RealService } from './proxies.ts';
 import { residentMb } from './service-process.ts';
+import { startViewers } from './viewers.ts';
 import { waitUntil } from './wait-until.ts';
 
 const SLOTS = 5000;
@@ -20,6 +21,7 @@ const ROUNDS = 3;
 const WARM_MS = 8000;
 const EDIT_EVERY_MS = 200;
 const SWAP_EVERY_MS = 1500;
+const VIEWERS = 50;
 const RECORDER = new URL('../test/turbo/workers/support/turn-recorder.mjs', import.meta.url);
 
 interface Turns {
@@ -34,14 +36,20 @@ const read = async (url: string): Promise<void> => void (await (await fetch(url)
 const onDemand = (priority: number): string =>
   `load = "on-demand"\npriority = ${priority}\nprovider = "gguf"\nbackend = "cpu"\n[model]\ndefault = "demo-fox"\n`;
 
+async function edit(service: RealService['service'], _: string, count: number): Promise<void> {
+  await service.save(`at-rest-${count % SLOTS}`, onDemand(count % 7));
+  await pause(EDIT_EVERY_MS);
+}
+
+/** While a slot is edited five times a second, so that there are events. */
+const VIEWED = `edits, seen by ${VIEWERS} open pages`;
+
 const DISTURBANCES: Readonly<Record<string, Disturb>> = {
   'nothing else': async () => await pause(EDIT_EVERY_MS),
   'whole lists': async (_, url) => await read(`${url}/api/slots`),
   'scrapes of metrics': async (_, url) => await read(`${url}/api/metrics`),
-  async edits(service, _, count) {
-    await service.save(`at-rest-${count % SLOTS}`, onDemand(count % 7));
-    await pause(EDIT_EVERY_MS);
-  },
+  edits: edit,
+  [VIEWED]: edit,
   async 'new and removed slots'(service, _, count) {
     if (count % 2 === 0) await service.save(`added-${count}`, onDemand(1));
     else await service.remove(`added-${count - 1}`);
@@ -123,6 +131,8 @@ interface Recording {
 /** The worst of several rounds, under a load of four clients. */
 async function recordDuring(service: RealService['service'], { name, disturb, pid, to }: Recording): Promise<Turns> {
   const load = startLoad({ url: service.url, connections: 4, body: { model: 'primary' } });
+  const viewers = name === VIEWED ? startViewers(service.url, VIEWERS) : undefined;
+  await viewers?.opened;
   let goesOn = true;
   const disturbing = (async () => {
     for (let count = 0; goesOn; count += 1) await disturb(service, service.url, count);
@@ -143,6 +153,7 @@ async function recordDuring(service: RealService['service'], { name, disturb, pi
   }
   goesOn = false;
   await disturbing;
+  await viewers?.stop();
   await load.stop();
   process.stdout.write(
     `  ${name}: ${seen.map(({ longestCpuMs, maxMs }) => `${longestCpuMs.toFixed(1)} (${maxMs.toFixed(1)})`).join(', ')} ms; ${load.answered()} answers, ${load.lost.length} lost\n`,

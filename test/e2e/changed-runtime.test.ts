@@ -9,13 +9,13 @@ import { svcctl } from '../cli/run-svcctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman, GGUF_TOOLBOX, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 
 const run = promisify(execFile);
 const SLOT = 'backend = "cpu"\n[model]\ndefault = "demo-fox"\nargs = ["--threads", "1"]\n';
 
-describeWithPodman('A change of the runtime', () => {
+describeWithPodmanSlots('A change of the runtime', () => {
   let service: Service;
   beforeAll(async () => {
     const environment = {

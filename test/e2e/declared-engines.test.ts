@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const SHIPPED = path.resolve('engines/llama-server.toml');
@@ -13,7 +13,7 @@ const slotOf = (engine: string, more = '') =>
   `provider = "${engine}"\nbackend = "cpu"\n${more}[model]\ndefault = "demo-fox"\nargs = ["--threads", "1"]\n`;
 
 for (const runtime of ['process', 'podman'] as const)
-  describeWithPodman(`The real llama-server as a declared engine in the runtime "${runtime}"`, () => {
+  describeWithPodmanSlots(`The real llama-server as a declared engine in the runtime "${runtime}"`, () => {
     let service: Service;
     let engines = '';
     let definition = '';

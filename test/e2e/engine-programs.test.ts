@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import { buildEmbeddingImage, ENGINE_PROGRAMS, installEnginePrograms, writeTinyEmbedder } from '../support/engine-programs.ts';
 import { directoryOfProgram } from '../support/image-program.ts';
-import { describeWithPodman, PODMAN, SPEECH_IMAGE } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, PODMAN, SPEECH_IMAGE } from '../support/require/require-podman.ts';
 import { condition, isAnswering, startService, type Service } from '../support/service.ts';
 import { encodeTinyWhisper, TINY_TRANSCRIPT } from '../support/speech/tiny-whisper.ts';
 import { toneFile } from '../toolboxes/speech/sounds.ts';
@@ -20,7 +20,7 @@ async function declare(service: Service, name: string, definition: string): Prom
 }
 
 for (const runtime of ['process', 'podman'] as const)
-  describeWithPodman(`whisper.cpp's server as a declared engine in the runtime "${runtime}"`, () => {
+  describeWithPodmanSlots(`whisper.cpp's server as a declared engine in the runtime "${runtime}"`, () => {
     let service: Service;
     let openai: OpenAI;
 
@@ -79,7 +79,7 @@ async function installed(): Promise<Readonly<Record<string, string>>> {
 
 for (const [runtime, describeHere] of [
   ['process', describe],
-  ['podman', describeWithPodman],
+  ['podman', describeWithPodmanSlots],
 ] as const)
   describeHere(`An embedding server on ONNX Runtime as a declared engine in the runtime "${runtime}"`, () => {
     const slot = `embed-${process.pid}`;

@@ -16,7 +16,7 @@ import { B11669 } from '../providers/gguf/help/help-texts.ts';
 import { eventually } from '../support/eventually.ts';
 import { BUILDS, writeBuild } from '../support/llama-builds.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
 import { chatText, isAnswering, startService, type Service } from '../support/service.ts';
 
 const run = promisify(execFile);
@@ -90,7 +90,7 @@ const RUNTIMES = {
 } as const;
 
 for (const [runtime, { option, start, build }] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`An upgrade of llama-server, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`An upgrade of llama-server, with the runtime "${runtime}",`, () => {
     let dir: string;
     let service: Service;
     let texts: readonly string[];

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { isAnswering, pause, startService, type Service } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
@@ -17,7 +17,7 @@ const RUNTIMES = {
 const TEXT = Array.from({ length: 130 }, (_, index) => `the dog runs ${index % 10}`).join(' ');
 
 for (const [runtime, start] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`Kept prompts, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`Kept prompts, with the runtime "${runtime}",`, () => {
     let service: Service;
     beforeAll(async () => {
       service = await start();

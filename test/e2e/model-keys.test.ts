@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { encodeFoxAdapter, encodeFoxDraft } from '../support/models/tiny-companions.ts';
 import { encodePredictingFox } from '../support/models/tiny-predictor.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const RUNTIMES = {
@@ -25,7 +25,7 @@ const LAZY = 'The lazy dog.';
 const JUMPS = 'The jumps over the lazy dog.';
 
 for (const [runtime, start] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`Keys that become flags of llama-server, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`Keys that become flags of llama-server, with the runtime "${runtime}",`, () => {
     let service: Service;
     beforeAll(async () => {
       service = await start();

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { DEMO_SENTENCES, demoModelPath } from '../../toolboxes/demo/demo-models.ts';
-import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
@@ -19,7 +19,7 @@ const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\
 /** Nothing listens on port 9, so the pull fails immediately. */
 const NO_SUCH_IMAGE = `[gguf.rocm]\nimage = "127.0.0.1:9/toolbox:v1"\ndigest = "sha256:${'0'.repeat(64)}"\n`;
 
-describeWithPodman('A slot on podman', () => {
+describeWithPodmanSlots('A slot on podman', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ runtime: 'podman', toolboxes: `${GGUF_TOOLBOX}${NO_SUCH_IMAGE}` });

@@ -1,13 +1,13 @@
 /** The life of a slot on podman, with the real llama-server in the image built from `toolboxes/gguf/Containerfile`. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 import { startStreamLoop } from '../support/live-cluster/stream-loop.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n`;
 
-describeWithPodman('A slot on podman', () => {
+describeWithPodmanSlots('A slot on podman', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX });

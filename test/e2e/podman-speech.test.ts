@@ -5,7 +5,7 @@ import path from 'node:path';
 import OpenAI, { toFile } from 'openai';
 import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
 import { DEMO_SAMPLES_PER_CHARACTER } from '../../toolboxes/demo/demo-speaker.ts';
-import { describeWithPodman, SPEECH_IMAGE } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, SPEECH_IMAGE } from '../support/require/require-podman.ts';
 import { startRequestLoop } from '../support/request-loop.ts';
 import { condition, isAnswering, startService, type Service, type SlotView } from '../support/service.ts';
 import { writeSlowSpeaker, SLOW_SAMPLES_PER_CHARACTER } from '../support/speech/slow-speaker.ts';
@@ -25,7 +25,7 @@ const slotOf = (provider: 'stt' | 'tts', model: string, swap = 'auto'): string =
   `provider = "${provider}"\n[model]\ndefault = "${model}"\nargs = ["--threads", "1"]\n[lifecycle]\nswap = "${swap}"\n`;
 const secondsOf = (samplesPerCharacter: number): string => `${TEXT.length * samplesPerCharacter * 2} bytes`;
 
-describeWithPodman('Speech on podman', () => {
+describeWithPodmanSlots('Speech on podman', () => {
   let service: Service;
   let openai: OpenAI;
 

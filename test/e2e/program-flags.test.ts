@@ -12,7 +12,7 @@ import { B11669 } from '../providers/gguf/help/help-texts.ts';
 import { eventually } from '../support/eventually.ts';
 import { BUILDS, writeBuild } from '../support/llama-builds.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, PODMAN, PODMAN_SOCKET } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const run = promisify(execFile);
@@ -44,7 +44,7 @@ const CASES = Object.entries(RUNTIMES).flatMap(([runtime, start]) =>
 );
 
 for (const { runtime, start, name, build } of CASES) {
-  describeWithPodman(`llama-server of a build that is ${name}, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`llama-server of a build that is ${name}, with the runtime "${runtime}",`, () => {
     const slot = `flags-${process.pid}`;
     const slotOf = (model: string, args: readonly string[] = []) =>
       `provider = "gguf"\nbackend = "cpu"\nlifecycle.swap = "drain"\n[model]\ndefault = "${model}"\nargs = ${JSON.stringify(args)}\n`;
@@ -107,7 +107,7 @@ for (const { runtime, start, name, build } of CASES) {
   });
 }
 
-describeWithPodman('The help of the real llama-server', () => {
+describeWithPodmanSlots('The help of the real llama-server', () => {
   test('is understood, and has all that we pass', async () => {
     const { stdout } = await run(path.join(await directoryOfLlamaServer(), 'llama-server'), ['--help'], { maxBuffer: 2 ** 20 });
     const [real, recorded] = [llamaHelp.parse(stdout), llamaHelp.parse(B11669)];

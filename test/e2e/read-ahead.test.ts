@@ -10,7 +10,7 @@ import { writeLargeModel } from '../../bench/large-model.ts';
 import { denseModel } from '../../bench/large-shapes.ts';
 import { eventually } from '../support/eventually.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { isAnswering, servingProcess, startService, type Service } from '../support/service.ts';
 
 /** Temporary files may be in memory, where nothing is to be read ahead. */
@@ -49,7 +49,7 @@ const MODEL = denseModel({
 });
 
 for (const [runtime, { start, serverOf }] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`The model of a swap, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`The model of a swap, with the runtime "${runtime}",`, () => {
     let service: Service;
     let file: string;
     let sizeBytes: number;

@@ -8,7 +8,7 @@ import { startLoad } from '../chaos/support/load.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
 import { breakWeights } from '../support/models/break-weights.ts';
 import { encodeProjector, IMAGE_TOKENS, imageUrl } from '../support/models/tiny-projector.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service } from '../support/service.ts';
 
 const slotOf = (model: string, more = '') => `backend = "cpu"\n${more}\n[model]\ndefault = "${model}"\n`;
@@ -40,7 +40,7 @@ const RUNTIMES = {
 } as const;
 
 for (const [runtime, start] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`llama-server, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`llama-server, with the runtime "${runtime}",`, () => {
     let service: Service;
     beforeAll(async () => {
       service = await start();

@@ -8,7 +8,7 @@ import { DEMO_SENTENCES, demoModelPath } from '../../toolboxes/demo/demo-models.
 import { freePort } from '../support/free-port.ts';
 import { makeCertificate, openDoor, type Certificate, type Door } from '../support/https-door.ts';
 import { directoryOfLlamaServer } from '../support/llama-server.ts';
-import { describeWithPodman } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, pause, startService, type Service } from '../support/service.ts';
 
 const TOKEN = 'a-token-that-nobody-may-see';
@@ -198,7 +198,7 @@ test('what only the remote knows is never shown: its token is in no status, log,
   expect([...texts, here.output()].join('\n')).not.toContain(TOKEN);
 }, 60_000);
 
-describeWithPodman('a plain llama-server as a remote of a service with the runtime "podman"', () => {
+describeWithPodmanSlots('a plain llama-server as a remote of a service with the runtime "podman"', () => {
   let service: Service;
   let server: ChildProcess;
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { DEMO_SENTENCES } from '../../toolboxes/demo/demo-models.ts';
 import { svcctl } from '../cli/run-svcctl.ts';
 import { startRequestLoop } from '../support/request-loop.ts';
-import { describeWithPodman, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX, PODMAN } from '../support/require/require-podman.ts';
 import { chatText, condition, isAnswering, startService, type Service, type SlotView } from '../support/service.ts';
 
 const run = promisify(execFile);
@@ -27,7 +27,7 @@ const CALLS_TOOL = {
 const isRolledBack = (slot: SlotView | undefined): boolean => condition(slot, 'Stalled')?.reason === 'RolledBack';
 const isInForce = (slot: SlotView | undefined): boolean => condition(slot, 'UpToDate')?.status === 'True' && isAnswering(slot);
 
-describeWithPodman('A new model in a container', () => {
+describeWithPodmanSlots('A new model in a container', () => {
   let service: Service;
   beforeAll(async () => {
     service = await startService({ runtime: 'podman', toolboxes: GGUF_TOOLBOX });

@@ -13,7 +13,7 @@ import { judgeExplanation, type Explanation, type Steady } from '../support/memo
 import { judgeTurns, type Start } from '../support/memory/judge-turns.ts';
 import { estimates, FIVE_SLOTS, textOfSlot, writeSizedModels } from '../support/memory/sized-models.ts';
 import { startSlotClients } from '../support/memory/slot-clients.ts';
-import { describeWithPodman, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
+import { describeWithPodmanSlots, GGUF_TOOLBOX } from '../support/require/require-podman.ts';
 import { pause, startService, type Service, type SlotView } from '../support/service.ts';
 
 const { SVC_TEST_SECONDS } = process.env;
@@ -41,7 +41,7 @@ const RUNTIMES: Readonly<Record<string, () => Promise<Service>>> = {
 };
 
 for (const [runtime, start] of Object.entries(RUNTIMES)) {
-  describeWithPodman(`Five slots that cannot all have memory, with the runtime "${runtime}",`, () => {
+  describeWithPodmanSlots(`Five slots that cannot all have memory, with the runtime "${runtime}",`, () => {
     let service: Service;
     beforeAll(async () => {
       service = await start();
@@ -75,7 +75,7 @@ for (const [runtime, start] of Object.entries(RUNTIMES)) {
   });
 }
 
-describeWithPodman('Five slots of which one takes twice what it was estimated to need', () => {
+describeWithPodmanSlots('Five slots of which one takes twice what it was estimated to need', () => {
   let service: Service;
   let directory: string;
   beforeAll(async () => {

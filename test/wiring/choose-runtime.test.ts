@@ -70,7 +70,7 @@ async function worldOf(SVC_RUNTIME: string) {
 const kindOf = async (runtime: string) => (await worldOf(runtime)).runtime.traits.kind;
 /** Whatever becomes of the start, the runtime was used for one. */
 const startSlot = async (runtime: string) =>
-  await (await worldOf(runtime)).runtime.apply(tinyWorkload({ port: 1 }, { host: '127.0.0.1', port: 1 }), AbortSignal.timeout(5000));
+  await (await worldOf(runtime)).runtime.apply(tinyWorkload({ port: 1 }, { host: '127.0.0.1', port: 1 }), AbortSignal.timeout(60_000));
 
 describe('SVC_RUNTIME=auto', () => {
   test('chooses podman where it answers and has an image of a wanted slot', async () => {
@@ -105,7 +105,7 @@ describe('SVC_RUNTIME=auto', () => {
     await stopPodman();
     const { runtime } = await worldOf('auto');
     expect(runtime.traits.kind).toBe('podman');
-    expect(await runtime.observe([], AbortSignal.timeout(5000))).toMatchObject({ ok: false, failure: { reason: 'RuntimeUnreachable' } });
+    expect(await runtime.observe([], AbortSignal.timeout(60_000))).toMatchObject({ ok: false, failure: { reason: 'RuntimeUnreachable' } });
   });
 
   test('refuses to start where the memory cannot be read, instead of choosing anew', async () => {
@@ -122,14 +122,14 @@ test('a change of the setting is remembered with the former runtime, until nothi
   await startSlot('podman');
   expect(await memory()).toEqual({ chosen: { runtime: 'podman', socketPath: socketPath() }, leaving: { runtime: 'process' } });
   const { runtime } = await worldOf('podman');
-  expect(await runtime.observe([], AbortSignal.timeout(5000))).toMatchObject({ ok: true });
+  expect(await runtime.observe([], AbortSignal.timeout(60_000))).toMatchObject({ ok: true });
   expect(await memory()).toEqual({ chosen: { runtime: 'podman', socketPath: socketPath() } });
-  await runtime.apply(tinyWorkload({ port: 1 }, { host: '127.0.0.1', port: 1 }), AbortSignal.timeout(5000));
+  await runtime.apply(tinyWorkload({ port: 1 }, { host: '127.0.0.1', port: 1 }), AbortSignal.timeout(60_000));
   expect(await memory()).toEqual({ chosen: { runtime: 'podman', socketPath: socketPath() } });
 });
 
 describe('Workloads of a former runtime', () => {
-  const signal = AbortSignal.timeout(5000);
+  const signal = AbortSignal.timeout(60_000);
   const runtimeWith = async (name: string): Promise<Runtime> => {
     const runtime = createInMemoryRuntime({ clock: createWorldClock() });
     await runtime.apply(tinyWorkload({ port: 20_000, name }, { host: '127.0.0.1', port: 20_000 }), signal);
