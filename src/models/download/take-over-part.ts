@@ -30,6 +30,8 @@ const RELEASED_MS = 600_000;
 const CLOCK = '.clock.part';
 
 interface OtherPart extends Part {
+  /** Its writer downloads, or has downloaded. */
+  readonly begun: boolean;
   readonly mtimeMs: number;
   /** Measured by the clock of the volume. */
   readonly ageMs: number;
@@ -48,7 +50,8 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
   let known: ReadonlyMap<string, OtherPart> = new Map();
 
   async function readOthers(): Promise<readonly OtherPart[]> {
-    const names = (await readdir(directory)).filter(isOther);
+    const present = new Set(await readdir(directory));
+    const names = [...present].filter(isOther);
     if (names.length === 0) return [];
     const volumeNow = await timeOfVolume(directory, base);
     const others: OtherPart[] = [];
@@ -61,7 +64,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       const released = before !== undefined && mtimeMs < before.mtimeMs;
       const changed = before === undefined ? ageMs < STILL_MS : before.bytes !== bytes || before.mtimeMs !== mtimeMs;
       const changedAt = released ? undefined : changed ? performance.now() : before?.changedAt;
-      others.push({ name, bytes, mtimeMs, ageMs, changedAt });
+      others.push({ name, bytes, begun: bytes > 0 || present.has(journalOf(name)), mtimeMs, ageMs, changedAt });
     }
     known = new Map(others.map((part) => [part.name, part]));
     return others;
@@ -71,12 +74,22 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
 
   return {
     own,
-    /** Marks this writer as active. Returns the longest part that is ahead. Throws if the volume is read-only. */
+    /**
+     * Marks this writer as active. Returns the part that is ahead; undefined: this writer downloads. Throws if the
+     * volume is read-only.
+     */
     async ahead(): Promise<Part | undefined> {
       await mkdir(directory, { recursive: true });
-      const mine = { name: path.basename(own), bytes: await touch(own, 'a') };
+      const bytes = await touch(own, 'a');
+      const mine = { name: path.basename(own), bytes, begun: bytes > 0 };
       const active = (await readOthers()).filter(isActive);
-      return active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
+      const first = active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
+      if (first !== undefined || mine.begun) return first;
+      // The first byte may take minutes. Writers that begin together see each other, and return to the order of names.
+      await touch(journalOf(own), 'a');
+      const rival = (await readOthers()).find((part) => isActive(part) && part.begun);
+      if (rival !== undefined) await rm(journalOf(own), { force: true });
+      return rival;
     },
     /** The writer of the part notices before its next request. */
     async takeOver(): Promise<void> {
@@ -107,8 +120,9 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
   };
 }
 
-/** Longer parts first; equal ones by name, so that all writers agree. */
-const compare = (a: Part, b: Part): number => b.bytes - a.bytes || (a.name < b.name ? -1 : 1);
+/** Longer parts first, then those whose download has begun; equal ones by name, so that all writers agree. */
+const compare = (a: Pick<OtherPart, 'name' | 'bytes' | 'begun'>, b: typeof a): number =>
+  b.bytes - a.bytes || Number(b.begun) - Number(a.begun) || (a.name < b.name ? -1 : 1);
 
 /** Lets the volume update the file's time. Returns its size. `a` creates a missing file; `r+` throws. */
 async function touch(file: string, flags: 'a' | 'r+'): Promise<number> {
