@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createDashboardRoutes, chooseEncoding, hasVersion, readPageFiles } from '../../src/api/manage/dashboard-routes.ts';
+import { chooseEncoding } from '../../src/api/server/answer.ts';
+import { createDashboardRoutes, hasVersion, readPageFiles } from '../../src/api/manage/dashboard-routes.ts';
 import { startGateway, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 const PAGE = '<!doctype html><title>svc</title>';
@@ -103,6 +104,11 @@ test.each([
   ['*', 'identity'],
 ])('with "Accept-Encoding: %s", the encoding is %s', (accepted, encoding) => {
   expect(chooseEncoding(accepted)).toBe(encoding);
+});
+
+test('an encoding that is not offered is not chosen', () => {
+  expect(chooseEncoding('br', ['gzip'])).toBe('identity');
+  expect(chooseEncoding('br, gzip', ['gzip'])).toBe('gzip');
 });
 
 test.each([

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from '../server/answer.ts';
+import { ApiError, chooseEncoding, type Encoding } from '../server/answer.ts';
 import type { Route } from '../server/define-route.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
@@ -26,8 +26,7 @@ function refuseUnbuilt(): never {
 function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
   void reply.headers({ ...SECURITY_HEADERS, 'cache-control': cache, etag, vary: 'Accept-Encoding' });
   if (hasVersion(headers['if-none-match'], etag)) return reply.code(304).send();
-  const accepted = headers['accept-encoding'];
-  const encoding = chooseEncoding(Array.isArray(accepted) ? accepted.join(',') : accepted);
+  const encoding = chooseEncoding(headers['accept-encoding']);
   const body = bodies[encoding];
   if (body === undefined || encoding === 'identity') return reply.type(type).send(bodies.identity);
   return reply.header('content-encoding', encoding).type(type).send(body);
@@ -106,21 +105,6 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 };
-
-type Encoding = 'br' | 'gzip' | 'identity';
-
-/** The best encoding in `Accept-Encoding` (RFC 9110, section 12.5.3). A quality of 0 refuses one. */
-export function chooseEncoding(accepted: string | undefined): Encoding {
-  const refused = /^(?:0(?:\.0{1,3})?)$/;
-  const names = new Set(
-    (accepted ?? '').split(',').flatMap((part) => {
-      const [name = '', ...rest] = part.split(';').map((text) => text.trim().toLowerCase());
-      return rest.some((text) => text.startsWith('q=') && refused.test(text.slice(2))) ? [] : [name];
-    }),
-  );
-  if (names.has('br')) return 'br';
-  return names.has('gzip') ? 'gzip' : 'identity';
-}
 
 /** Matches `If-None-Match` weakly (RFC 9110, section 13.1.2). */
 export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {

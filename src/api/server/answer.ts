@@ -109,3 +109,20 @@ export class ApiError extends Error {
     this.headers = headers;
   }
 }
+
+const ENCODINGS = ['br', 'gzip'] as const;
+export type Encoding = (typeof ENCODINGS)[number] | 'identity';
+
+/** The best of the encodings that `Accept-Encoding` allows (RFC 9110, section 12.5.3). A quality of 0 refuses one. */
+export function chooseEncoding(accepted: string | readonly string[] | undefined, offered: readonly Encoding[] = ENCODINGS): Encoding {
+  const refused = /^(?:0(?:\.0{1,3})?)$/;
+  const names = new Set(
+    String(accepted ?? '')
+      .split(',')
+      .flatMap((part) => {
+        const [name = '', ...rest] = part.split(';').map((text) => text.trim().toLowerCase());
+        return rest.some((text) => text.startsWith('q=') && refused.test(text.slice(2))) ? [] : [name];
+      }),
+  );
+  return offered.find((encoding) => names.has(encoding)) ?? 'identity';
+}

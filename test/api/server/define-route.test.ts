@@ -1,3 +1,6 @@
+import { get, type IncomingMessage } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { empty, json } from '../../../src/api/server/answer.ts';
@@ -20,6 +23,15 @@ const greet = defineRoute('POST', '/test/greet/:id', 'open', {
     body.name === undefined
       ? { status: 204, body: undefined }
       : { status: 200, body: { name: `${headers['x-greeting'] ?? ''} ${body.name} ${params.id} ${query.loud}` }, headers: { etag: '"1"' } },
+});
+
+const Items = z.object({ items: z.array(z.string()), next: z.null() });
+const count = defineRoute('GET', '/test/count/:to', 'open', {
+  ...facts,
+  cors: true,
+  input: z.object({ params: z.object({ to: z.coerce.number() }) }),
+  answers: { 200: json('Numbers', Items) },
+  handler: ({ params }) => ({ status: 200, body: { items: Array.from({ length: params.to }, (_, index) => `item ${index}`), next: null } }),
 });
 
 // The compiler refuses each of these handlers: "npm run check" fails if it does not.
@@ -47,7 +59,7 @@ defineRoute('POST', '/', 'open', {
 
 let gateway: GatewayFixture;
 beforeAll(async () => {
-  gateway = await startGateway({ routes: [greet] });
+  gateway = await startGateway({ routes: [greet, count] });
 });
 afterAll(() => gateway.close());
 
@@ -73,5 +85,37 @@ describe('defineRoute()', () => {
     ['a body that is not a table', '7', '[]', 'body'],
   ])('names %s that does not match', async (_what, path, body, param) => {
     expect(await post(path, body)).toMatchObject({ status: 400, body: { error: { code: 'request.invalid', param } } });
+  });
+});
+
+describe('A long list', () => {
+  const read = async (to: number, encoding: string) => {
+    // Without fetch(), which would decode it.
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      get(`${gateway.url}/test/count/${to}`, { headers: encoding === '' ? {} : { 'accept-encoding': encoding } }, resolve).on(
+        'error',
+        reject,
+      );
+    });
+    const { headers } = answer;
+    return { headers, bytes: await buffer(answer) };
+  };
+
+  test.each(['gzip', 'br, gzip;q=0.5'])('is compressed for a client that accepts "%s"', async (encoding) => {
+    const { headers, bytes } = await read(5000, encoding);
+    expect(headers).toMatchObject({ 'content-encoding': 'gzip', vary: expect.stringContaining('Accept-Encoding') });
+    const { items } = Items.parse(JSON.parse(gunzipSync(bytes).toString()));
+    expect([items.length, items.at(-1)]).toEqual([5000, 'item 4999']);
+    expect(bytes.length).toBeLessThan((await read(5000, '')).bytes.length / 3);
+  });
+
+  test.each(['', 'br', 'gzip;q=0', 'identity'])('is not for one that accepts "%s"', async (encoding) => {
+    const { headers, bytes } = await read(5000, encoding);
+    expect(headers).not.toHaveProperty('content-encoding');
+    expect(Items.parse(JSON.parse(bytes.toString())).items).toHaveLength(5000);
+  });
+
+  test('a short one is sent as it is', async () => {
+    expect((await read(3, 'gzip')).headers).not.toHaveProperty('content-encoding');
   });
 });
