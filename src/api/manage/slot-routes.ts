@@ -14,6 +14,7 @@ import { Slot } from '../../schema/status/answers.ts';
 import { SlotPage } from '../../schema/status/slot-lists.ts';
 import { SlotText } from '../../schema/status/resource-answers.ts';
 import { createChangeList } from './change-list.ts';
+import { hasVersion } from './dashboard-routes.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, requireResumed, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -117,13 +118,14 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'All slots with their documents and status, or a page of them, or what has changed',
       input: z.object({ query: ListQuery, headers: IfChanged }),
       answers: {
-        200: json('The slots', SlotPage, { ETag: 'The version of the list, in quotes' }),
-        304: empty('Nothing has changed', { ETag: 'The version of the list, in quotes' }),
+        200: json('The slots', SlotPage, { ETag: 'The version of the list, `W/` and in quotes' }),
+        304: empty('Nothing has changed', { ETag: 'The version of the list, `W/` and in quotes' }),
       },
       async handler({ query: { limit, continue: after, fields, since }, headers }) {
         const { items, version, removed } = changes(await readAll(since === undefined ? 0 : LISTED_MS), since);
-        const etag = { etag: `"${version}"` };
-        if (['*', etag.etag].includes(headers['if-none-match'] ?? '')) return { status: 304, body: undefined, headers: etag };
+        // Weak, because the list may be compressed.
+        const etag = { etag: `W/"${version}"` };
+        if (hasVersion(headers['if-none-match'], etag.etag)) return { status: 304, body: undefined, headers: etag };
         const page = { ...pageOf(items, limit, after), version, removed };
         const body = fields === 'names' ? { ...page, slots: page.slots.map(({ name }) => ({ name })) } : page;
         return { status: 200, body, headers: etag };
