@@ -51,7 +51,7 @@ describeWithBrowser('numbers of the dashboard', () => {
     expect(explained.out).toMatch(ALARM);
     const page = await open('#/slots');
     const card = page.locator('[data-slot=huge]');
-    await card.getByText(ALARM).waitFor();
+    await card.getByText(ALARM).first().waitFor();
     expect(await card.textContent()).not.toMatch(/wait/i);
     await picture(page, 'never-fits');
     await page.evaluate("location.hash = '#/slots/huge/explain'");
