@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chooseEncoding } from '../../src/api/server/answer.ts';
-import { createDashboardRoutes, hasVersion, readPageFiles } from '../../src/api/manage/dashboard-routes.ts';
+import { chooseEncoding, hasVersion } from '../../src/api/server/answer.ts';
+import { createDashboardRoutes, readPageFiles } from '../../src/api/manage/dashboard-routes.ts';
 import { startGateway, type GatewayFixture } from '../gateway/support/gateway-fixture.ts';
 
 const PAGE = '<!doctype html><title>svc</title>';

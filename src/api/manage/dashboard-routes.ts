@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, chooseEncoding, type Encoding } from '../server/answer.ts';
+import { ApiError, chooseEncoding, hasVersion, type Encoding } from '../server/answer.ts';
 import type { Route } from '../server/define-route.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
@@ -105,10 +105,3 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
 };
-
-/** Matches `If-None-Match` weakly (RFC 9110, section 13.1.2). */
-export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
-  const bare = (tag: string): string => tag.trim().replace(/^W\//, '');
-  const tags = (ifNoneMatch ?? '').split(',').map(bare);
-  return tags.includes('*') || tags.includes(bare(etag));
-}

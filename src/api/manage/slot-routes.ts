@@ -7,14 +7,13 @@ import { toCamelCase } from '../../schema/words/key-case.ts';
 import type { BoardSlot, BoardView } from '../../reconciler/board.ts';
 import { ModelId, type SlotName } from '../../schema/words/names.ts';
 import type { EditResult, SlotPatch } from '../../schema/slot/slot-editor.ts';
-import { empty, json, ApiError } from '../server/answer.ts';
+import { empty, hasVersion, json, ApiError } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { Slot } from '../../schema/status/answers.ts';
 import { SlotPage } from '../../schema/status/slot-lists.ts';
 import { SlotText } from '../../schema/status/resource-answers.ts';
 import { createChangeList } from './change-list.ts';
-import { hasVersion } from './dashboard-routes.ts';
 import { viewSlot } from './decide/slot-view.ts';
 import { noSuchSlot, requireResumed, unwrapEdit, IfMatch, ifMatchOf, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
@@ -118,8 +117,8 @@ function readRoutes(deps: ManageDeps): readonly DocumentedRoute[] {
       summary: 'All slots with their documents and status, or a page of them, or what has changed',
       input: z.object({ query: ListQuery, headers: IfChanged }),
       answers: {
-        200: json('The slots', SlotPage, { ETag: 'The version of the list, `W/` and in quotes' }),
-        304: empty('Nothing has changed', { ETag: 'The version of the list, `W/` and in quotes' }),
+        200: json('The slots', SlotPage, { ETag: 'The version of the list, as a weak tag' }),
+        304: empty('Nothing has changed', { ETag: 'The version of the list, as a weak tag' }),
       },
       async handler({ query: { limit, continue: after, fields, since }, headers }) {
         const { items, version, removed } = changes(await readAll(since === undefined ? 0 : LISTED_MS), since);

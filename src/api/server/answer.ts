@@ -126,3 +126,10 @@ export function chooseEncoding(accepted: string | readonly string[] | undefined,
   );
   return offered.find((encoding) => names.has(encoding)) ?? 'identity';
 }
+
+/** Matches `If-None-Match` weakly (RFC 9110, section 13.1.2). */
+export function hasVersion(ifNoneMatch: string | undefined, etag: string): boolean {
+  const bare = (tag: string): string => tag.trim().replace(/^W\//, '');
+  const tags = (ifNoneMatch ?? '').split(',').map(bare);
+  return tags.includes('*') || tags.includes(bare(etag));
+}

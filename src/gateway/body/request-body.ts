@@ -1,7 +1,7 @@
 /**
  * Reads a client's request body until the request can be routed. One of ordinary size is kept, so that it can be sent
  * again. A larger one is read until `model` is known; then reading pauses, and the rest flows to the upstream. If the
- * request waits, the rest is kept as well: only a client that is read is noticed when it leaves. Large forms: on disk.
+ * request waits, the rest is kept too, because only a client that is read is noticed leaving. Large forms go to disk.
  */
 import type { ErrorCode } from '../../schema/words/error-codes.ts';
 import type { ClientRequest } from '../client-exchange.ts';

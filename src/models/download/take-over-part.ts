@@ -85,7 +85,7 @@ export function createPartFiles({ target, writer, stillMs = STILL_MS }: PartFile
       const active = (await readOthers()).filter(isActive);
       const first = active.filter((part) => compare(part, mine) < 0).toSorted(compare)[0];
       if (first !== undefined || mine.begun) return first;
-      // The first byte may take minutes. Writers that begin together see each other, and return to the order of names.
+      // The first byte may take long. Writers that begin together see each other, and return to the order of names.
       await touch(journalOf(own), 'a');
       const rival = (await readOthers()).find((part) => isActive(part) && part.begun);
       if (rival !== undefined) await rm(journalOf(own), { force: true });
