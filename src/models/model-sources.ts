@@ -13,6 +13,7 @@ import type { AcceptedFiles } from './catalogue/accepted-files.ts';
 import { defined } from '../schema/pod/kube-fields.ts';
 import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
+import { inTurns } from '../platform/semaphore.ts';
 import { writeStoreFile } from './download/disk-room.ts';
 import { askSource } from './download/open-url.ts';
 
@@ -171,7 +172,10 @@ export function createPins(root: string) {
     },
     async list(): Promise<readonly Pin[]> {
       const names = await readdir(path.join(root, PINS_DIRECTORY)).catch(() => []);
-      const pins = await Promise.all(names.filter((name) => name.endsWith('.json')).map((name) => parse(`${PINS_DIRECTORY}/${name}`)));
+      const pins = await inTurns(
+        names.filter((name) => name.endsWith('.json')),
+        async (name) => parse(`${PINS_DIRECTORY}/${name}`),
+      );
       return pins.flatMap((pin) => pin ?? []);
     },
   };

@@ -4,7 +4,7 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { watch } from 'chokidar';
 import { succeeds } from '../files/write-file.ts';
-import { createKeyedLock } from '../platform/semaphore.ts';
+import { createKeyedLock, inTurns } from '../platform/semaphore.ts';
 import type { ModelFormat, StoreEntry } from '../providers/provider.ts';
 import type { ModelPresence, ModelStore } from '../reconciler/ports.ts';
 import { defined } from '../schema/pod/kube-fields.ts';
@@ -121,7 +121,7 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
     pulls,
     async observe(ids, signal) {
       signal.throwIfAborted();
-      return new Map(await Promise.all([...new Set(ids)].map(async (id) => [id, await presence(id)] as const)));
+      return new Map(await inTurns([...new Set(ids)], async (id) => [id, await presence(id)] as const));
     },
     async pull(id, onProgress, signal) {
       const above = path.dirname(root);
@@ -139,9 +139,9 @@ export function createModelStore(options: ModelStoreOptions): DirectoryModelStor
       const found = (await findModels(options)).filter((file) => !isWithin(known, file));
       const ids = [...catalogue.keys(), ...pins.map((pin) => pin.id), ...found].flatMap((id) => ModelId.safeParse(id).data ?? []);
       signal.throwIfAborted();
-      const listed = [...new Set(ids)].map(async (id) => ({ id, entry: await sources.known(id), presence: await presence(id) }));
+      const describe = async (id: ModelId) => ({ id, entry: await sources.known(id), presence: await presence(id) });
       const others = ((await own?.list()) ?? []).filter(({ id }) => !ids.includes(id));
-      return [...(await Promise.all(listed)), ...others];
+      return [...(await inTurns([...new Set(ids)], describe)), ...others];
     },
   };
 }

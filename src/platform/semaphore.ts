@@ -58,6 +58,25 @@ export function createKeyedLock(): KeyedLock {
   };
 }
 
+/**
+ * Runs work one at a time. Callers that wait share one run, which begins after all of their calls, so that its result
+ * includes what they did before.
+ */
+export function shareRuns<T>(work: () => Promise<T>): () => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  let next: Promise<T> | undefined;
+  const runAfter = async (before: Promise<unknown>): Promise<T> => {
+    await before.catch(() => undefined);
+    next = undefined;
+    return await work();
+  };
+  return async () => {
+    next ??= runAfter(last);
+    last = next;
+    return await next;
+  };
+}
+
 /** More open files at once would exhaust the descriptors of a process with a low limit. */
 const FILES_AT_ONCE = 16;
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createSemaphore } from '../../src/platform/semaphore.ts';
+import { createSemaphore, shareRuns } from '../../src/platform/semaphore.ts';
 
 test('as many callers as the limit proceed at once, and the others in the order of their calls', async () => {
   const semaphore = createSemaphore(2);
@@ -30,4 +30,33 @@ test('a caller whose signal aborts does not proceed, and takes nobody’s turn',
   expect(await first).toBe(false);
   semaphore.release();
   expect(await second).toBe(true);
+});
+
+test('work that is shared runs once for all who wait, after all of their calls', async () => {
+  const ends: (() => void)[] = [];
+  let value = 0;
+  const read = shareRuns(async () => {
+    const seen = value;
+    await new Promise<void>((resolve) => void ends.push(resolve));
+    if (seen === 1) throw new Error('The disk is gone');
+    return seen;
+  });
+  const first = read();
+  await nextTurn();
+  value = 1;
+  const waiting = [read(), read(), read()];
+  await nextTurn();
+  // The first run began before their calls.
+  expect(ends).toHaveLength(1);
+  ends[0]?.();
+  expect(await first).toBe(0);
+  await nextTurn();
+  expect(ends).toHaveLength(2);
+  value = 2;
+  const last = read();
+  ends[1]?.();
+  expect((await Promise.allSettled(waiting)).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  await nextTurn();
+  ends[2]?.();
+  expect(await last).toBe(2);
 });

@@ -6,6 +6,7 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { createTextFileMemory } from '../../files/read-text-file.ts';
 import { explainWriteError, ifThere } from '../../files/write-file.ts';
+import { shareRuns } from '../../platform/semaphore.ts';
 import { createBreather } from '../../platform/slices.ts';
 import { SlotName, type ProfileName } from '../../schema/words/names.ts';
 import type { Profile, ProfileStore, ProfileSummary, SavedProfile, SaveOptions } from '../../schema/slot/profile-store.ts';
@@ -135,7 +136,7 @@ type ReadSlots = () => Promise<FoundTexts>;
  */
 function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
   const reading = { quietPeriodMs, expected: [], memory: createTextFileMemory() };
-  return async () => {
+  return shareRuns(async () => {
     const found = new Map<SlotName, FoundText>();
     const files = await ifThere(readSlotFiles(directory, reading, new AbortController().signal));
     for (const [fileName, file] of files ?? []) {
@@ -144,5 +145,5 @@ function createSlotReader(directory: string, quietPeriodMs: number): ReadSlots {
       if (name.success) found.set(name.data, { path: path.join(directory, fileName), ...file });
     }
     return found;
-  };
+  });
 }

@@ -47,7 +47,7 @@ async function readWhenQuiet(directory: string, reading: Reading, signal: AbortS
   const deadline = clock.now() + LONGEST_WAIT_MS;
   for (;;) {
     signal.throwIfAborted();
-    const { files, restMs } = await readOnce(directory, { ...reading, clock });
+    const { files, restMs } = await readOnce(directory, { ...reading, clock }, signal);
     if (restMs <= 0 || clock.now() >= deadline) return files;
     await pause(clock, restMs, signal);
   }
@@ -57,11 +57,13 @@ async function readWhenQuiet(directory: string, reading: Reading, signal: AbortS
 async function readOnce(
   directory: string,
   { quietPeriodMs, memory, disk = SYSTEM_DISK, clock }: Reading & { readonly clock: Clock },
+  signal: AbortSignal,
 ): Promise<{ readonly files: SlotFiles; readonly restMs: number }> {
   const names = (await disk.readdir(directory)).filter(isSlotFileName).toSorted();
   const files = new Map<string, TextFile>();
   let restMs = 0;
   for (let from = 0; from < names.length; from += AT_ONCE) {
+    signal.throwIfAborted();
     const some = names.slice(from, from + AT_ONCE);
     const reads = await Promise.all(some.map(async (name) => ({ name, read: await memory.read(join(directory, name)) })));
     for (const { name, read } of reads) {

@@ -18,10 +18,10 @@ import type {
 import { patchSlotText, rewriteSlotText, type EditedText } from './decide/edit-slot.ts';
 import { parseSlotText } from './decide/parse-slot-text.ts';
 import { isSlotFileName } from './slot-files.ts';
-import { createTextFileMemory, readTextFile } from '../../files/read-text-file.ts';
+import { createTextFileMemory, readTextFile, type TextFileMemoryOptions } from '../../files/read-text-file.ts';
 import type { Disk } from '../../files/regular-file.ts';
 import { codeOf } from '../../platform/error-text.ts';
-import { createKeyedLock, type KeyedLock } from '../../platform/semaphore.ts';
+import { createKeyedLock, inTurns, shareRuns, type KeyedLock } from '../../platform/semaphore.ts';
 import {
   explainWriteError,
   writeFileAtomically,
@@ -37,6 +37,8 @@ const NEW_FILE: WriteOptions = { mode: 0o640, sync: true };
 interface TomlEditorOptions {
   readonly directory: string;
   readonly disk?: Disk;
+  /** Default: the system's files and clocks. */
+  readonly reading?: TextFileMemoryOptions;
 }
 
 export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotTextEditor {
@@ -45,7 +47,7 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
   const pathOf = (name: SlotName) => join(directory, `${name}.toml`);
   /** As last listed: reading and parsing thousands of files again takes seconds. */
   let listed: ReadonlyMap<SlotName, StoredSlot> = new Map();
-  const memory = createTextFileMemory();
+  const memory = createTextFileMemory(options.reading);
   const explain = (name: SlotName, error: unknown) =>
     `Writing the file of slot "${name}" failed: ${explainWriteError(pathOf(name), error)}`;
 
@@ -80,13 +82,14 @@ export function createTomlEditor(options: TomlEditorOptions): SlotEditor & SlotT
     });
 
   return {
-    async list() {
+    // Each of fifty pages that open asks for thousands of files.
+    list: shareRuns(async () => {
       const names = await listSlots(directory);
-      const found = (await Promise.all(names.map(readListed))).flat();
+      const found = (await inTurns(names, readListed)).flat();
       memory.keepOnly(new Set(names.map(pathOf)));
       listed = new Map(found.map((slot) => [slot.name, slot]));
       return found;
-    },
+    }),
     read,
     put: async (name, document, edits = {}) =>
       await change(
@@ -208,7 +211,7 @@ async function stageAndCommit(directory: string, edits: readonly TextEdit[], exp
       }
     }
     // The lock does not stop text editors: compare as late as possible.
-    const presents = await Promise.all(staged.map(async ({ target }) => await readText(target).catch(() => null)));
+    const presents = await inTurns(staged, async ({ target }) => await readText(target).catch(() => null));
     const changed = staged.find(({ edit }, index) => presents[index] !== edit.before);
     if (changed !== undefined) return { kind: 'conflict', name: changed.edit.name };
     const failure = commitAll(staged, explain);

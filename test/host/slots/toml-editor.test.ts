@@ -1,9 +1,11 @@
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SlotName } from '../../../src/schema/words/names.ts';
 import type { EditResult, SlotEditor } from '../../../src/schema/slot/slot-editor.ts';
+import { readTextFile } from '../../../src/files/read-text-file.ts';
 import { createTomlEditor } from '../../../src/host/slots/toml-editor.ts';
 
 const img = SlotName.parse('img');
@@ -159,6 +161,30 @@ describe('createTomlEditor()', () => {
     expect(await editor.patch(img, { enabled: false })).toMatchObject({ kind: 'invalid', problems: [{ line: 1, column: 7 }] });
     expect(await editor.put(img, { model: { default: 'b' } })).toMatchObject({ kind: 'done', created: false });
     expect(await text()).toBe('[model]\ndefault = "b"\n');
+  });
+
+  test('fifty lists of a slow disk open a few files at a time, and read each file once for all', async () => {
+    await mkdir(directory, { recursive: true });
+    for (let slot = 0; slot < 200; slot += 1) await writeFile(join(directory, `slot-${slot}.toml`), '[model]\ndefault = "a"\n');
+    let [open, mostOpen, reads] = [0, 0, 0];
+    const readFile = async (file: string) => {
+      reads += 1;
+      open += 1;
+      mostOpen = Math.max(mostOpen, open);
+      await nextTurn();
+      const read = await readTextFile(file);
+      open -= 1;
+      return read;
+    };
+    const slow = createTomlEditor({ directory, reading: { readFile } });
+    const lists = await Promise.all(Array.from({ length: 50 }, async () => await slow.list()));
+    expect(lists.map(({ length }) => length)).toEqual(Array.from({ length: 50 }, () => 200));
+    expect(mostOpen).toBeLessThanOrEqual(32);
+    expect(reads).toBeLessThanOrEqual(2 * 200);
+    const [written, listed] = [slow.put(img, { model: { default: 'b' } }), slow.list()];
+    await written;
+    expect((await slow.list()).map(({ name }) => name)).toContain(img);
+    await listed;
   });
 
   test('reports why a text could not be written', async () => {
