@@ -4,6 +4,7 @@
 #   SVC_TEST_CLUSTER          a tool that controls the cluster: "import FILE" loads an image archive into the nodes, "crd FILE" installs a definition (default:
 #                             kubectl apply); suites that stop the API server need "api-stop", "api-start" and "compact";
 #                             test/operator also needs "crd-delete NAME"
+#   SVC_TEST_FORMER_IMAGE     another image of the service to load (test/operator/upgrade)
 #   SVC_TEST_HELM             a program that renders charts like "helm template" (default: helm on the PATH)
 #   SVC_TEST_REQUIRE=cluster  fail if there is no cluster, instead of skipping the suites
 set -euo pipefail
@@ -47,7 +48,7 @@ import() {
   rm -f "$archive"
   echo "$id" >"$stamp"
 }
-for image in localhost/svc-test-workload:v1 localhost/svc-toolbox-gguf-cpu:v1 "$SVC_TEST_IMAGE"; do import "$image"; done
+for image in localhost/svc-test-workload:v1 localhost/svc-toolbox-gguf-cpu:v1 "$SVC_TEST_IMAGE" ${SVC_TEST_FORMER_IMAGE:-}; do import "$image"; done
 
 definition=crds/slotspecs.inference.svc.dev.yaml
 if [ -n "${SVC_TEST_CLUSTER:-}" ]; then tool crd "$definition"; else kubectl apply --server-side --force-conflicts --filename "$definition" >&2; fi

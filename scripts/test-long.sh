@@ -26,6 +26,7 @@ simulation  10,000 fresh random worlds; "npm test" runs 3,000, of which 600 are 
               SVC_TEST_SCALE=10 runs 100,000 (30 min)
 speech      Three hours of silence and noise through the speech server
 tokens      500 killed writers of the token file, and 32 connections whose tokens are revoked (15 min)
+upgrade     A COMMIT of a former release, installed in the cluster of KUBECONFIG and upgraded to this one under load (6 min)
 usage       100,000 mixed requests over four kills of the service, and what it has counted of them (6 min)
 workers     Hostile requests, authentication and real services with four workers; 100 swaps, 50 killed workers
 TEXT
@@ -55,6 +56,23 @@ workers() {
   return "$code"
 }
 
+# The image of the former release is built from its own sources, with its own tools.
+upgrade() {
+  local commit tree code=0
+  commit=$(git rev-parse --verify --quiet --short=10 "${1:-}^{commit}") || {
+    echo "Unknown commit \"${1:-}\": name one of a former release" >&2
+    return 64
+  }
+  shift
+  tree=$(mktemp -d)
+  git worktree add --quiet --detach "$tree" "$commit"
+  eval "$(bash scripts/test-podman.sh)"
+  export SVC_TEST_FORMER=$tree SVC_TEST_FORMER_IMAGE=localhost/svc:$commit
+  { BASE=localhost/svc-base:forky bash "$tree/scripts/build-image.sh" "$SVC_TEST_FORMER_IMAGE" >&2 && bash scripts/test-cluster.sh test/operator/upgrade "$@"; } || code=1
+  git worktree remove --force "$tree"
+  return "$code"
+}
+
 # Each of the two suites runs half of the worlds.
 simulation() {
   local scale=${SVC_TEST_SCALE:-1}
@@ -76,12 +94,13 @@ gpu) SVC_TEST_REQUIRE=gpu "${jest[@]}" test/gpu --runInBand "$@" ;;
 headers) SVC_TEST_HEADERS=300000 "${jest[@]}" test/providers/gguf/decide/hostile-headers "$@" ;;
 limits) SVC_TEST_SECONDS=30 "${jest[@]}" test/e2e/shared-limits "$@" ;;
 memory) SVC_TEST_SECONDS=60 bash scripts/test.sh test/e2e/shared-memory "$@" ;;
-operator) bash scripts/test-cluster.sh test/operator "$@" ;;
+operator) bash scripts/test-cluster.sh test/operator/operators-hour "$@" ;;
 prompts) eval "$(bash scripts/test-podman.sh)" && "${jest[@]}" test/prompts --runInBand "$@" ;;
 pulls) SVC_TEST_KILLS=200 SVC_TEST_BYTES=500000000 "${jest[@]}" test/models/download/killed-pull "$@" ;;
 simulation) simulation "$@" ;;
 speech) SVC_TEST_SECONDS=10800 "${jest[@]}" test/toolboxes/speech/long-recording "$@" ;;
 tokens) SVC_TEST_KILLS=500 SVC_TEST_SECONDS=30 "${jest[@]}" test/auth/killed-writers test/e2e/token-load "$@" ;;
+upgrade) upgrade "$@" ;;
 usage) SVC_TEST_REQUESTS=100000 "${jest[@]}" test/e2e/usage-sums "$@" ;;
 workers) workers "$@" ;;
 '') usage ;;

@@ -243,6 +243,8 @@ export interface Provider extends ServerAbilities {
   devices(backend: Backend): readonly string[];
   /** Returns the environment of the server. The `[env]` of the slot takes precedence. Pure. */
   buildEnv(slot: SlotContext): Readonly<Record<string, string>>;
+  /** Variables that earlier versions did not set; a pod without them serves the same. Default: none. Pure. */
+  addedVariables?(spec: SlotSpec): readonly string[];
   /** Returns the command, starting with `program`; no shell is involved. Pure. */
   startCmd(slot: SlotContext): readonly [string, ...string[]];
   estimateMemory(name: SlotName, spec: SlotSpec, model: Sized): MemoryDemand;

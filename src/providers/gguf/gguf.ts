@@ -90,6 +90,8 @@ export const gguf: Provider = {
   rankBackends: (hardware) => rankBackends('gguf', hardware),
   devices: (backend) => (backend === 'npu' ? [] : devicesOf(backend)),
   buildEnv: (slot) => serverEnvironment(ggufSlot(slot)),
+  // A build for the CPU has no device to leave out.
+  addedVariables: ({ backend, env }) => (backend === 'cpu' && env['LLAMA_ARG_DEVICE'] === undefined ? ['LLAMA_ARG_DEVICE'] : []),
   startCmd: (slot) => serverCommand(ggufSlot(slot)),
   estimateMemory: (name, spec, model) => serverMemory(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),
   splits: (name, spec, model) => serverSplits(name, spec, { ...ggufModel(model), sizeBytes: model.sizeBytes }),

@@ -10,20 +10,15 @@ import type { Decision, Desired, Observed, Plan, Case, Objection } from './facts
 import { lookUpModels } from './facts/companions.ts';
 import { imageOf, knownOptions, needsImage, optionsOf } from './facts/gather.ts';
 import { findOverdrafts, isNeeded } from './inspect-memory.ts';
+import { keptTemplate } from './facts/drift.ts';
 import { mayMove } from './rules/moves.ts';
 
 /** What is wrong with the plan, a sentence for each problem; empty where it may be executed. */
 export function inspect(plan: Plan, desired: Desired, observed: Observed, now: number): readonly Objection[] {
   const workloads = observed.runtime.kind === 'reachable' ? observed.runtime.facts.workloads : [];
-  const facts: Case = {
-    plan,
-    desired,
-    observed,
-    now,
-    byId: new Map(workloads.map((workload) => [workload.id, workload])),
-    bySlot: Map.groupBy(workloads, ({ slot }) => slot),
-    templateOf: templatesOf(desired, observed),
-  };
+  const bySlot = Map.groupBy(workloads, ({ slot }) => slot);
+  const byId = new Map(workloads.map((workload) => [workload.id, workload]));
+  const facts: Case = { plan, desired, observed, now, byId, bySlot, templateOf: templatesOf(desired, observed, bySlot) };
   return [
     ...unreachableTouched(plan, observed),
     ...keysTwice(plan, observed),
@@ -36,7 +31,7 @@ export function inspect(plan: Plan, desired: Desired, observed: Observed, now: n
   ];
 }
 
-function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
+function templatesOf(desired: Desired, observed: Observed, bySlot: Case['bySlot']): Case['templateOf'] {
   return (slot) => {
     const { model, companions } = modelsOf(slot, observed);
     const isImageNeeded = needsImage(observed.traits, desired.providers[slot.spec.provider]);
@@ -44,7 +39,7 @@ function templatesOf(desired: Desired, observed: Observed): Case['templateOf'] {
     if (model?.kind !== 'present' || (image === undefined && isImageNeeded)) return undefined;
     try {
       const options = knownOptions(optionsOf(slot.spec, image, observed.runtime));
-      return desired.templateOf(slot, model.facts, image, { options, companions });
+      return keptTemplate(desired.templateOf(slot, model.facts, image, { options, companions }), bySlot.get(slot.name) ?? []);
     } catch {
       return undefined;
     }

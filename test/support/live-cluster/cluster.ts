@@ -61,11 +61,22 @@ export interface InstallOptions {
   readonly values?: string;
   /** Creates in the namespace what the values refer to. Returns further values, if it has any. */
   readonly before?: (kubectl: Installation['kubectl']) => Promise<string | void>;
+  /** Default: the one of this checkout. */
+  readonly release?: Release;
 }
+
+export interface Release {
+  /** Directory of the chart. */
+  readonly chart: string;
+  /** `<repository>:<tag>`. */
+  readonly image: string;
+}
+
+const THIS_RELEASE: Release = { chart: 'helm/svc', image: process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test' };
 
 const GGUF_CPU = 'toolboxes:\n  gguf:\n    cpu:\n      image: localhost/svc-toolbox-gguf-cpu:v1\n';
 
-export async function install({ namespace, values = 'replicas: 1\n', before }: InstallOptions): Promise<Installation> {
+export async function install({ namespace, values = 'replicas: 1\n', before, release }: InstallOptions): Promise<Installation> {
   const kubectl = async (args: readonly string[], input?: string) => run(['--namespace', namespace, ...args], input);
   await run(['delete', 'namespace', namespace, '--ignore-not-found', '--timeout=120s']);
   await run(['create', 'namespace', namespace]);
@@ -73,7 +84,7 @@ export async function install({ namespace, values = 'replicas: 1\n', before }: I
   const versions = await run(['api-versions']);
   // The control plane of the test bed is older than the chart supports.
   const budget = versions.split('\n').includes('policy/v1') ? '' : 'podDisruptionBudget: { enabled: false }\n';
-  await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${more}${budget}`));
+  await kubectl(['apply', '--filename', '-'], await render(namespace, `${values}${more}${budget}`, release));
   await kubectl(['rollout', 'status', 'deployment/svc', '--timeout=120s']);
   const address = await kubectl(['get', 'service', 'svc', '--output', 'jsonpath={.spec.clusterIP}:{.spec.ports[0].port}']);
   const url = `http://${address}`;
@@ -132,13 +143,13 @@ function valueOf<Value>(result: Result<Value>): Value {
   return result.value;
 }
 
-export async function render(namespace: string, values: string): Promise<string> {
-  return (await documents(namespace, values)).filter((document) => !HOOK.test(document)).join('---\n');
+export async function render(namespace: string, values: string, release = THIS_RELEASE): Promise<string> {
+  return (await documents(namespace, values, release)).filter((document) => !HOOK.test(document)).join('---\n');
 }
 
 /** Returns the pod that `helm test` creates, as YAML. */
 export async function renderTest(namespace: string, values: string): Promise<string> {
-  const [pod, ...others] = (await documents(namespace, values)).filter((document) => HOOK.test(document));
+  const [pod, ...others] = (await documents(namespace, values, THIS_RELEASE)).filter((document) => HOOK.test(document));
   if (pod === undefined || others.length > 0) throw new Error('Correct this helper: the chart does not have exactly one test');
   return pod;
 }
@@ -146,16 +157,16 @@ export async function renderTest(namespace: string, values: string): Promise<str
 const HOOK = /^ {4}helm\.sh\/hook: test$/m;
 
 /** Renders the chart with `helm template` or its replacement. Both print hooks too. */
-async function documents(namespace: string, values: string): Promise<readonly string[]> {
+async function documents(namespace: string, values: string, { chart, image }: Release): Promise<readonly string[]> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-chart-'));
   try {
-    const [repository, tag] = (process.env['SVC_TEST_IMAGE'] ?? 'localhost/svc:test').split(':');
+    const [repository, tag] = image.split(':');
     const own = join(directory, 'tests.yaml');
     const given = join(directory, 'values.yaml');
     await writeFile(own, `image: { repository: ${repository}, tag: ${tag} }\n${GGUF_CPU}`);
     await writeFile(given, values);
     const helm = process.env['SVC_TEST_HELM'];
-    const common = ['svc', 'helm/svc', '--namespace', namespace, '--values', own, '--values', given];
+    const common = ['svc', chart, '--namespace', namespace, '--values', own, '--values', given];
     const { stdout } = await (helm === undefined ? execute('helm', ['template', ...common]) : execute(helm, common));
     return stdout.split(/^---\n/m);
   } finally {

@@ -18,6 +18,17 @@ export interface Comparison {
   readonly updatable: boolean;
 }
 
+/** The template by which the pods of a slot were made, where this version would make others of the same spec. */
+export function keptTemplate(
+  template: Template | undefined,
+  workloads: readonly Pick<ObservedWorkload, 'revision'>[],
+): Template | undefined {
+  const isOf = ({ revision }: Pick<Template, 'revision'>): boolean => workloads.some((workload) => workload.revision === revision);
+  if (template?.cluster === undefined || workloads.length === 0 || isOf(template)) return template;
+  const kept = template.former?.().find(isOf);
+  return kept === undefined ? template : { ...template, ...kept };
+}
+
 /** `imageId` is the id that the desired image stands for now; undefined if it is not known. */
 export function compareWorkload(
   { traits, slot, template, imageId }: { traits: RuntimeTraits; slot: DesiredSlot; template: Template; imageId: string | undefined },

@@ -10,6 +10,7 @@ import type { MeasuredMemory } from './measured-memory.ts';
 import type { Comparison } from './drift.ts';
 import type { Attempt, Attempts, Repairs } from './facts.ts';
 import type { SlotFacts, WorkloadFacts } from './slot-facts.ts';
+import { keptTemplate } from './drift.ts';
 import type { Template } from './workload.ts';
 
 export interface WorkloadView extends WorkloadFacts {
@@ -64,10 +65,14 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
   const imagesUsed = needsImage(traits, providers[spec.provider]);
   const imageUsable = image !== undefined || !imagesUsed;
   const { model, companions } = lookUpModels(spec, facts.model, facts.companions);
-  const template =
+  const present =
     model?.kind === 'present' && imageUsable
       ? circumstances.templateOf(slot, model.facts, image, { options: knownOptions(options), companions })
       : undefined;
+  const template = keptTemplate(
+    present,
+    facts.workloads.map(({ fact }) => fact),
+  );
   const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));
   // Attempts of earlier generations do not count.
   const current = attempts?.generation === slot.generation ? attempts : undefined;

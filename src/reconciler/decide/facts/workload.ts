@@ -15,6 +15,8 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 
 export interface Template {
   readonly revision: Revision;
+  /** What earlier versions made of the same spec in a cluster. */
+  readonly former?: () => readonly Pick<Template, 'revision' | 'env'>[];
   readonly capabilities: readonly Capability[];
   /** Voices of a speech model; undefined for other models. */
   readonly voices?: readonly Voice[] | undefined;
@@ -100,18 +102,17 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
   const memory = demandOf(sized && provider.estimateMemory(name, spec, sized), spec);
   const splits = traits.network === 'pods' || sized === undefined ? [] : (provider.splits?.(name, spec, sized) ?? []);
   const memoryBytes = memory && memory.hostBytes + memory.deviceBytes;
+  // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
+  const argv = commandOf({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } });
+  const revisionOf: RevisionOf = (env, times) => hash(spec, { ...parts, env, model, times }, argv, traits);
   // One wrong number would make the sum over all slots wrong.
   if (memoryBytes !== undefined && !Number.isFinite(memoryBytes)) throw new Error(`The estimate of its memory is ${memoryBytes} bytes`);
   return {
     ...parts,
-    env: {
-      ...parts.env,
-      ...(model.version === undefined || traits.network === 'pods' ? {} : { [MODEL_FILES]: model.version }),
-      ...prompts?.env,
-    },
+    env: { ...parts.env, ...filesOf(model, traits), ...prompts?.env },
     mounts: [...parts.mounts, ...(prompts?.mounts ?? [])],
-    // Earlier versions took an unknown size for zero: with their revision, an upgrade restarts no pod.
-    revision: hash(spec, { ...parts, model }, commandOf({ ...symbolic, model: { ...model, sizeBytes: sizeBytes ?? 0 } }), traits),
+    revision: revisionOf(parts.env, podTimes(spec.lifecycle)),
+    former: () => formerOf(parts.env, provider.addedVariables?.(spec) ?? [], podTimes(spec.lifecycle), revisionOf),
     capabilities: provider.capabilities(name, spec, model),
     voices: provider.voices?.(model),
     memory,
@@ -129,11 +130,22 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
   };
 }
 
+type RevisionOf = (env: Template['env'], times: readonly unknown[]) => Revision;
+
+/** Until November 2026, times were no part of a revision, and some variables were not set. */
+const formerOf = (env: Template['env'], added: readonly string[], times: readonly unknown[], revisionOf: RevisionOf) =>
+  [env, ...added.map((name) => omit(env, name))].flatMap((each) =>
+    [times, []].map((of) => ({ env: each, revision: revisionOf(each, of) })),
+  );
+
 /**
  * The files from which a server was started, since it keeps those that it has opened. No part of the revision, so that
  * an upgrade restarts nothing. Replicas of a gateway have files of their own, and would disagree.
  */
 export const MODEL_FILES = 'INFERENCE_MODEL_FILES';
+
+const filesOf = ({ version }: ModelFacts, { network }: RuntimeTraits): Template['env'] =>
+  version === undefined || network === 'pods' ? {} : { [MODEL_FILES]: version };
 
 /**
  * The name of the variable by which a server knows where to save prompts. Like the place itself no part of the
@@ -224,12 +236,6 @@ export function workloadNamed(slot: DesiredSlot, template: Template, name: strin
   };
 }
 
-/** The lowest port of a range that is not taken; undefined when all are. */
-export function freePort(range: { readonly first: number; readonly last: number }, taken: (port: number) => boolean): number | undefined {
-  for (let port = range.first; port <= range.last; port += 1) if (!taken(port)) return port;
-  return undefined;
-}
-
 function pathInWorkload(hostPath: string, root: string, target: string | undefined): string {
   if (target === undefined) return hostPath;
   return hostPath.startsWith(`${root}/`) ? `${target}${hostPath.slice(root.length)}` : hostPath;
@@ -239,7 +245,7 @@ function pathInWorkload(hostPath: string, root: string, target: string | undefin
 const NO_CLUSTER = { replicas: 1, nodeSelector: {}, tolerations: [] };
 
 /** Placement, mounts and times of a pod: fixed for its life. Excludes the number of pods, which is updated in place. */
-function clusterParts({ cluster, backend, lifecycle, resources }: SlotSpec): unknown {
+function clusterParts({ cluster, backend, resources }: SlotSpec, times: readonly unknown[]): unknown {
   const { nodeSelector, tolerations, storage, serviceAccountName, pod } = cluster;
   const selector = Object.entries(nodeSelector).sort(([a], [b]) => (a < b ? -1 : 1));
   return [
@@ -248,7 +254,7 @@ function clusterParts({ cluster, backend, lifecycle, resources }: SlotSpec): unk
     tolerations,
     storage ?? null,
     serviceAccountName ?? null,
-    ...podTimes(lifecycle),
+    ...times,
     ...[devicesOf(resources)].filter((devices) => Object.keys(devices).length > 0),
     ...(pod === undefined ? [] : [pod]),
   ];
@@ -267,7 +273,7 @@ const DEFAULT_DRAIN_MS = parseDurationMs(DEFAULT_TIMES.drainTimeout);
 
 function hash(
   spec: SlotSpec,
-  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'> & Pick<TemplateInputs, 'model'>,
+  parts: Pick<Template, 'image' | 'env' | 'mounts' | 'devices'> & Pick<TemplateInputs, 'model'> & { readonly times: readonly unknown[] },
   argv: readonly string[],
   { network }: RuntimeTraits,
 ): Revision {
@@ -283,7 +289,7 @@ function hash(
     // Left out where all may be used, so that the revision is the one that earlier versions gave it.
     ...(spec.resources.devices === undefined || network === 'pods' ? [] : [{ devices: spec.resources.devices }]),
     ...(spec.lifecycle.keepPrompts || network === 'pods' ? [] : ['no prompts']),
-    network === 'pods' ? clusterParts(spec) : NO_CLUSTER,
+    network === 'pods' ? clusterParts(spec, parts.times) : NO_CLUSTER,
     // Left out where pods know their files themselves, so that the revision is the one that earlier versions gave it.
     ...(parts.model.pinnedBy === undefined ? [] : [parts.model.pinnedBy.digest]),
   ]);

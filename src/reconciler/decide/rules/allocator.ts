@@ -2,7 +2,6 @@
 import type { Action } from '../facts/actions.ts';
 import type { Desired, Observed } from '../facts/facts.ts';
 import { addBytes, HOST, NO_BYTES, sumBytes, type MemoryPool, type PoolBytes, type PoolId } from '../facts/memory-pools.ts';
-import { freePort } from '../facts/workload.ts';
 
 /** What the slots of one plan share; the same for all of them. */
 export interface SharedResources {
@@ -134,4 +133,10 @@ function fits(more: PoolBytes, { resources, started }: Allocation, used: (id: Po
 
 function nextFreePort({ portRange, takenPorts }: SharedResources, first: number): number | undefined {
   return freePort({ first, last: portRange.last }, (port) => takenPorts.has(port));
+}
+
+/** The lowest port of a range that is not taken; undefined when all are. */
+export function freePort(range: { readonly first: number; readonly last: number }, taken: (port: number) => boolean): number | undefined {
+  for (let port = range.first; port <= range.last; port += 1) if (!taken(port)) return port;
+  return undefined;
 }

@@ -1,10 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
 import { imageOf } from '../../../../src/reconciler/decide/facts/gather.ts';
-import { freePort, withoutPrompts, workloadOf, type Template } from '../../../../src/reconciler/decide/facts/workload.ts';
+import { keptTemplate } from '../../../../src/reconciler/decide/facts/drift.ts';
+import {
+  makeTemplate,
+  withoutPrompts,
+  workloadOf,
+  type Template,
+  type TemplateInputs,
+} from '../../../../src/reconciler/decide/facts/workload.ts';
+import { freePort } from '../../../../src/reconciler/decide/rules/allocator.ts';
 import type { RuntimeTraits } from '../../../../src/reconciler/ports.ts';
-import type { SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
+import { gguf } from '../../../../src/providers/gguf/gguf.ts';
+import { parseSlot, type SlotDocument } from '../../../../src/schema/slot/slot-spec.ts';
+import { ModelId, Revision } from '../../../../src/schema/words/names.ts';
 import { IMAGE } from '../../../support/simulation/world.ts';
-import { factsOf, type Scene, type SceneWorkload } from '../plan-fixture.ts';
+import { factsOf, PRIMARY, type Scene, type SceneWorkload } from '../plan-fixture.ts';
 
 const SHARED: Partial<RuntimeTraits> = { kind: 'process', images: false, network: 'shared', modelsTarget: undefined };
 
@@ -61,6 +71,67 @@ describe('a template', () => {
     const cluster = { replicas: 3, nodeSelector: { gpu: 'yes' }, tolerations: [{ key: 'gpu' }], serviceAccountName: 'me' };
     expect(revision(cluster)).toBe(revision({}));
     expect(revision({ storage: { size: '1Gi' } })).toBe(revision({}));
+  });
+
+  /** Computed by the code of September 2026 (commit e222eae) for its provider, the only one then. */
+  test.each<[SlotDocument, string]>([
+    [{ backend: 'cpu', model: { default: 'm.gguf' } }, 'b0c510b92363'],
+    [{ backend: 'cpu', model: { default: 'm.gguf', context: 4096 } }, 'd4fbc1e5eb87'],
+    [{ backend: 'vulkan', model: { default: 'm.gguf' } }, '8292a2c6d479'],
+    [{ backend: 'rocm', resources: { gpus: 1 }, model: { default: 'm.gguf' } }, 'fb8be43b7717'],
+    [
+      {
+        backend: 'cuda',
+        resources: { gpus: 1 },
+        env: { A: 'b' },
+        nodeSelector: { gpu: 'yes' },
+        model: { default: 'm.gguf', aliases: ['gpt-4o'] },
+      },
+      '3d2333aa7044',
+    ],
+    [
+      {
+        backend: 'vulkan',
+        resources: { gpus: 1 },
+        lifecycle: { startTimeout: '1h' },
+        storage: { size: '10Gi' },
+        tolerations: [{ key: 'gpu' }],
+        model: { default: 'm.gguf' },
+      },
+      'fc46e6fa316f',
+    ],
+  ])('keeps pods that an earlier version made of the same spec: %j', (document, before) => {
+    const parsed = parseSlot(PRIMARY, document);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+    const contents = {
+      architecture: 'llama',
+      trainedContext: 131_072,
+      blockCount: 32,
+      embeddingLength: 4096,
+      headCount: 32,
+      headCountKv: 8,
+    };
+    const inputs: Omit<TemplateInputs, 'spec'> = {
+      name: PRIMARY,
+      provider: gguf,
+      model: { id: ModelId.parse('m.gguf'), hostPath: '/store/m.gguf', sizeBytes: 4e9, provider: 'gguf', contents },
+      image: { reference: 'localhost/x:v1', imageId: 'sha256:1' },
+      traits: { kind: 'kube', images: true, network: 'pods', modelsTarget: '/models' },
+      modelsRoot: '/store',
+    };
+    const template = makeTemplate({ ...inputs, spec: parsed.spec });
+    const of = (revision: string) => ({ revision: Revision.parse(revision) });
+    const kept = keptTemplate(template, [of(before)]);
+    expect(kept?.revision).toBe(before);
+    expect(kept?.argv(8080)).toEqual(template.argv(8080));
+    expect(kept?.env['LLAMA_ARG_DEVICE']).toBe(undefined);
+    // A pod of the present version, or of another spec, is not of an earlier one.
+    expect(keptTemplate(template, [of(before), template])).toBe(template);
+    expect(keptTemplate(template, [of('0123456789ab')])).toBe(template);
+    const edited = parseSlot(PRIMARY, { ...document, restartedAt: '2026-11-29T00:00:00Z' });
+    if (!edited.ok) throw new Error('The edit is invalid');
+    const next = makeTemplate({ ...inputs, spec: edited.spec });
+    expect(keptTemplate(next, [of(before)])).toBe(next);
   });
 
   test('gets another revision in a cluster from where its pods run and from their times, but not from their number', () => {
