@@ -42,7 +42,11 @@ export const USAGE_MEASURES = [
   ['errors', 'Errors'],
   ['output_tokens', 'Output tokens'],
   ['input_tokens', 'Input tokens'],
+  ['speed', 'Output tokens per busy second'],
+  ['queue', 'Wait per request'],
   ['busy_seconds', 'Busy'],
+  ['energy', 'Energy'],
+  ['loads', 'Loads'],
 ] as const;
 
 /** Titles of the table of slots. */
@@ -152,6 +156,7 @@ export const A = {
   architecture: 'Architecture',
   unified: 'Unified memory',
   providers: 'Providers',
+  otherMachines: 'Other machines',
   available: 'Available',
   unavailable: 'Unavailable',
   cluster: 'Hardware belongs to the cluster nodes. Kubernetes schedules the pods.',

@@ -4,6 +4,7 @@ import { EMPTY_ANSWER, chatBody, extendAnswer, openCalls, readMessages, toolResu
 import { findMath, readMath } from '../../dashboard/src/decide/math.ts';
 import { slotsFor } from '../../dashboard/src/decide/model-facts.ts';
 import { fixOf, groupConditions } from '../../dashboard/src/decide/slot-facts.ts';
+import { otherMachines } from '../../dashboard/src/decide/other-machines.ts';
 import type { Capability, Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { modelEntry } from './rows.ts';
@@ -170,4 +171,25 @@ test.each(['', 'null', '{}', '[1, null, {"role": "user"}]', '[{"role":"user","co
 test('a stored conversation is read again', () => {
   const messages = [{ ...EMPTY_ANSWER, role: 'user' as const, content: 'Hello' }, EMPTY_ANSWER];
   expect(readMessages(JSON.stringify(messages))).toEqual(messages);
+});
+
+describe('other machines', () => {
+  const remote = (name: string, url: unknown): Slot => slot(name, 'remote', ['chat'], { remote: { url } });
+
+  test('are listed by host and port, with the slots that use them', () => {
+    const slots = [
+      remote('b', 'https://user:secret@gpu-box.local:8443/v1'),
+      remote('a', 'https://gpu-box.local:8443'),
+      remote('cloud', 'https://api.example.com/v1'),
+      slot('here', 'gguf', ['chat']),
+    ];
+    expect(otherMachines(slots).map(({ address, slots: used }) => [address, used.map(({ name }) => name)])).toEqual([
+      ['api.example.com', ['cloud']],
+      ['gpu-box.local:8443', ['a', 'b']],
+    ]);
+  });
+
+  test.each([undefined, 7, '', 'no address'])('leave out a slot whose address is %p', (url) => {
+    expect(otherMachines([remote('a', url)])).toEqual([]);
+  });
 });

@@ -7,7 +7,7 @@ import {
   withNewer,
   type RequestRow,
 } from '../../dashboard/src/decide/request-rows.ts';
-import { barMarks, stepOf, usageBars } from '../../dashboard/src/decide/usage-bars.ts';
+import { barMarks, measureText, stepOf, usageBars, type Measure } from '../../dashboard/src/decide/usage-bars.ts';
 import type { TimelineEntry } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { usageRow } from './rows.ts';
@@ -108,6 +108,23 @@ describe('usage over time', () => {
     expect(usageBars(report, 'hour', 'requests').map(({ value }) => value)).toEqual([2, 0, 3]);
     expect(usageBars(report, 'hour', 'output_tokens').map(({ value }) => value)).toEqual([4, 0, 6]);
     expect(new Date(usageBars(report, 'hour', 'requests')[2]?.at ?? 0).toISOString()).toBe('2026-11-28T06:00:00.000Z');
+  });
+
+  test('measures a speed and a wait by all of an hour, not by the mean of its rows', () => {
+    const at = '2026-11-28T04:00:00.000Z';
+    const report = {
+      since: at,
+      until: '2026-11-28T06:00:00.000Z',
+      usage: [
+        usageRow({ time: at, requests: 1, output_tokens: 10, busy_seconds: 1, queue_seconds: 4, energy_wh: 0.5 }),
+        usageRow({ time: at, requests: 3, output_tokens: 390, busy_seconds: 9, queue_seconds: 0 }),
+      ],
+    };
+    const first = (measure: Measure): number | undefined => usageBars(report, 'hour', measure)[0]?.value;
+    expect([first('speed'), first('queue'), first('energy'), first('loads')]).toEqual([40, 1, 0.5, 0]);
+    // Nothing was asked.
+    expect([usageBars(report, 'hour', 'speed')[1]?.value, usageBars(report, 'hour', 'queue')[1]?.value]).toEqual([0, 0]);
+    expect([measureText('speed', 40.4), measureText('queue', 1.5), measureText('energy', 0.5)]).toEqual(['40', '1.5 s', '~0.50 Wh']);
   });
 
   test('has one for each day of a longer range, of which the first may have begun before', () => {

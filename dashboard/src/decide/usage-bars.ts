@@ -1,7 +1,31 @@
 /** Usage as bars over time, one for each hour or day, also where there was none, and what happened meanwhile. Pure. */
-import type { TimelineEntry, UsageReport } from '../types.ts';
+import type { TimelineEntry, UsageReport, UsageRow } from '../types.ts';
+import { formatSeconds } from './format.ts';
+import { formatCount, formatEnergy } from './usage-totals.ts';
 
-export type Measure = 'requests' | 'errors' | 'output_tokens' | 'input_tokens' | 'busy_seconds';
+const counted = (value: number): string => formatCount(Math.round(value));
+
+/** What a bar measures: a sum, or a sum for each unit of another one. */
+const MEASURES = {
+  requests: { of: (row) => row.requests, text: counted },
+  errors: { of: (row) => row.errors, text: counted },
+  output_tokens: { of: (row) => row.output_tokens, text: counted },
+  input_tokens: { of: (row) => row.input_tokens, text: counted },
+  speed: { of: (row) => row.output_tokens, per: (row) => row.busy_seconds, text: counted },
+  busy_seconds: { of: (row) => row.busy_seconds, text: formatSeconds },
+  queue: { of: (row) => row.queue_seconds, per: (row) => row.requests, text: formatSeconds },
+  energy: { of: (row) => row.energy_wh ?? 0, text: formatEnergy },
+  loads: { of: (row) => row.loads, text: counted },
+} as const satisfies Readonly<
+  Record<
+    string,
+    { readonly of: (row: UsageRow) => number; readonly per?: (row: UsageRow) => number; readonly text: (value: number) => string }
+  >
+>;
+
+export type Measure = keyof typeof MEASURES;
+
+export const measureText = (measure: Measure, value: number): string => MEASURES[measure].text(value);
 
 export interface Bar {
   /** Its beginning, in Unix milliseconds. */
@@ -29,12 +53,14 @@ export function usageBars({ since, until, usage }: Pick<UsageReport, 'since' | '
   const stepMs = msOf(step);
   const first = Math.floor(Date.parse(since) / stepMs);
   const count = Math.max(1, Math.ceil(Date.parse(until) / stepMs) - first);
-  const values = new Map<number, number>();
-  for (const row of usage) {
-    const at = Math.floor(Date.parse(row.time ?? '') / stepMs);
-    values.set(at, (values.get(at) ?? 0) + row[measure]);
-  }
-  return Array.from({ length: count }, (_, index): Bar => ({ at: (first + index) * stepMs, value: values.get(first + index) ?? 0 }));
+  const { of, per }: { readonly of: (row: UsageRow) => number; readonly per?: (row: UsageRow) => number } = MEASURES[measure];
+  const rowsAt = Map.groupBy(usage, ({ time }) => Math.floor(Date.parse(time ?? '') / stepMs));
+  const sumAt = (at: number, read: (row: UsageRow) => number): number => (rowsAt.get(at) ?? []).reduce((sum, row) => sum + read(row), 0);
+  return Array.from({ length: count }, (_, index): Bar => {
+    const at = first + index;
+    const units = per === undefined ? 1 : sumAt(at, per);
+    return { at: at * stepMs, value: units === 0 ? 0 : sumAt(at, of) / units };
+  });
 }
 
 /** Swaps, new revisions and failures during each bar. `entries`: the newest first. */

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useApp } from '../app-context.ts';
 import { formatBytes } from '../decide/format.ts';
+import { otherMachines } from '../decide/other-machines.ts';
 import { drawAdmission, memoriesOf, type DeviceMemory } from '../decide/memory-shares.ts';
 import { hashOf } from '../decide/route.ts';
 import { isEnabled } from '../decide/slot-facts.ts';
@@ -21,7 +22,8 @@ const COLORS = 6;
 
 export function HardwarePage(): JSX.Element {
   const { client, store, now } = useApp();
-  const slots = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? []).filter(hasMemory);
+  const all = (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? []);
+  const slots = all.filter(hasMemory);
   const key = slots.map(({ name, status }) => `${name} ${status.state}`).join();
   const round = Math.floor(now.value / 1000 / EVERY_SECONDS);
   const loaded = useLoaded(async (signal) => readAll(client, slots, signal), [key, round]);
@@ -52,6 +54,7 @@ export function HardwarePage(): JSX.Element {
             </div>
           )}
           <Devices hardware={value.hardware} />
+          <OtherMachines slots={all} />
           <ProviderList providers={value.providers} />
         </>
       )}
@@ -173,6 +176,28 @@ function Devices({ hardware }: { readonly hardware: Hardware }): JSX.Element | n
           ))}
         </ul>
       )}
+    </section>
+  );
+}
+
+function OtherMachines({ slots }: { readonly slots: readonly Slot[] }): JSX.Element | null {
+  const machines = otherMachines(slots);
+  if (machines.length === 0) return null;
+  return (
+    <section class="panel">
+      <h2>{A.otherMachines}</h2>
+      <ul class="conditions">
+        {machines.map(({ address, slots: used }) => (
+          <li key={address}>
+            <strong>{address}</strong>
+            {used.map(({ name, status }) => (
+              <p key={name}>
+                <a href={hashOf({ page: 'slots', slot: name })}>{name}</a> {status.model ?? ''} <span class="tag">{status.state}</span>
+              </p>
+            ))}
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

@@ -1,8 +1,6 @@
 /** Usage over time as bars. */
 import type { JSX } from 'preact';
-import { formatSeconds } from '../decide/format.ts';
-import { barMarks, usageBars, type Bar, type BarMark, type Measure } from '../decide/usage-bars.ts';
-import { formatCount } from '../decide/usage-totals.ts';
+import { barMarks, measureText, usageBars, type Bar, type BarMark, type Measure } from '../decide/usage-bars.ts';
 import { A, USAGE_MEASURES } from '../texts-activity.ts';
 import type { TimelineEntry, UsageReport } from '../types.ts';
 
@@ -27,7 +25,7 @@ export function UsageChart({ report, step, measure, entries }: UsageChartProps):
   const bars = usageBars(report, step, measure);
   const most = Math.max(...bars.map(({ value }) => value));
   const name = USAGE_MEASURES.find(([id]) => id === measure)?.[1] ?? '';
-  const format = (value: number): string => (measure === 'busy_seconds' ? formatSeconds(value) : formatCount(Math.round(value)));
+  const format = (value: number): string => measureText(measure, value);
   const width = WIDTH / bars.length;
   const marks = barMarks(entries, bars, step);
   const countOf = (kind: BarMark['kind']): number => marks.reduce((sum, mark) => sum + (mark.kind === kind ? mark.events.length : 0), 0);
