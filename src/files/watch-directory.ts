@@ -22,7 +22,7 @@ export interface WatchDirectoryOptions {
 }
 
 /** Interval of one `stat` of the directory: chokidar does not notice its replacement. */
-const HEARTBEAT_MS = 500;
+const HEARTBEAT_MS = 2000;
 const POLLING_MS = 500;
 /** Chokidar may wrap the error, so that only its text has the code. */
 const ENTRY_ERRORS = /\b(?:ELOOP|ENOENT|ENOTDIR|ENXIO|ENAMETOOLONG|EACCES|EPERM)\b/;

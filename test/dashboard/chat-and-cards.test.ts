@@ -1,5 +1,5 @@
 /** Pure functions behind chat, cards and the list of models. */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { EMPTY_ANSWER, chatBody, extendAnswer, openCalls, readMessages, toolResults } from '../../dashboard/src/decide/chat.ts';
 import { findMath, readMath } from '../../dashboard/src/decide/math.ts';
 import { slotsFor } from '../../dashboard/src/decide/model-facts.ts';

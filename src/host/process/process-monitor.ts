@@ -21,6 +21,8 @@ export type ProcessMonitor = ReturnType<typeof createProcessMonitor>;
 const POLL_MS = 20;
 /** Delay until the end of another controller's process is noticed; own children are noticed immediately. */
 const WATCH_MS = 1000;
+/** Logs are looked at, and unchanged records read again, once in so many rounds. */
+const ROUNDS = 5;
 /** Only a process stuck in the kernel survives SIGKILL longer. */
 export const KILL_WAIT_MS = 10_000;
 
@@ -128,15 +130,20 @@ export function createProcessMonitor(
     /** Wakes when the set of live processes changes, and rotates logs. `onLost`: a record is missing. */
     async watch(on: { wake(): void; onLost(): void; rotate(name: string): Promise<void> }, signal: AbortSignal): Promise<void> {
       let before: string | undefined;
-      for (; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
-        const found = await records.readAll().catch(() => undefined);
+      let last: { readonly stamp: string | undefined; readonly records: readonly ProcessRecord[] } | undefined;
+      for (let round = 0; !signal.aborted; await system.sleep(WATCH_MS, signal)) {
+        round += 1;
+        const stamp = await records.stamp().catch(() => undefined);
+        const isKnown = stamp !== undefined && stamp === last?.stamp && round % ROUNDS > 0;
+        const found = isKnown && last ? { ...last, lost: false } : await records.readAll().catch(() => undefined);
         if (found === undefined) continue;
+        last = { stamp, records: found.records };
         const stateOf = async (record: ProcessRecord) => `${processId(record)} ${await isAlive(record).catch(() => 'unknown')}`;
         const present = (await inTurns(found.records, stateOf)).join('\n');
         if (found.lost) on.onLost();
         if (found.lost || (before !== undefined && before !== present)) on.wake();
         before = present;
-        await inTurns(found.records, async ({ name }) => await on.rotate(name).catch(() => undefined));
+        if (round % ROUNDS === 0) await inTurns(found.records, async ({ name }) => await on.rotate(name).catch(() => undefined));
       }
     },
     forget: (id: WorkloadId) => void children.delete(id),

@@ -2,6 +2,7 @@
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { SYSTEM_DISK, type Disk } from '../../files/regular-file.ts';
+import { UNCERTAIN_MS } from '../../files/read-text-file.ts';
 import { identityOf } from '../../files/watch-directory.ts';
 import { ifThere, listDirectory, makeSubdirectory, writeJsonAtomically } from '../../files/write-file.ts';
 import { createKeyedLock, inTurns } from '../../platform/semaphore.ts';
@@ -54,6 +55,12 @@ export const createRecordFiles = (disk: Disk = SYSTEM_DISK) => ({
   },
   remove: async (path: string): Promise<void> => await disk.rm(path, { force: true }),
   identity: async (directory: string) => await identityOf(directory, disk),
+  /** Differs once a file was added, replaced or removed; undefined while the last change is too recent to tell. */
+  async stamp(directory: string): Promise<string | undefined> {
+    const facts = await ifThere(disk.stat(directory, { bigint: true }));
+    const isSettled = facts !== undefined && Date.now() - Number(facts.mtimeNs / 1_000_000n) > UNCERTAIN_MS;
+    return isSettled ? `${facts.dev}:${facts.ino}:${facts.mtimeNs}:${facts.ctimeNs}` : undefined;
+  },
 });
 
 const keyOf = ({ name, pid, start }: ProcessRecord): string => `${name} ${pid} ${start}`;
@@ -117,6 +124,7 @@ export function createProcessRecords(directory: string, files = createRecordFile
   };
   return {
     read,
+    stamp: async () => await files.stamp(directory),
     /** `lost`: a record that was there is gone, damaged or of another process, and nobody here changed it. */
     async readAll(): Promise<{ readonly records: readonly ProcessRecord[]; readonly lost: boolean }> {
       if (home === undefined) await removeOrphanedExits(await namesIn('.exit'), await namesIn('.json'));

@@ -181,6 +181,7 @@ function createMachine(random: Random, stateDir: string) {
         files.delete(path);
       },
       identity: () => Promise.resolve('directory'),
+      stamp: () => Promise.resolve(undefined),
     },
     table: {
       async read(pid) {
