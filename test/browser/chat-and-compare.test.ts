@@ -63,6 +63,10 @@ describeWithBrowser('the chat of the dashboard', () => {
     await eventually('the question is asked again', () => asked.length === 3);
     await answered(2);
     expect(asked[2]).toEqual(asked[1]);
+    await answers.nth(1).getByRole('status', { name: 'Version 2 of 2' }).waitFor();
+    await answers.nth(1).getByRole('button', { name: 'Previous version' }).click();
+    await answers.nth(1).getByRole('status', { name: 'Version 1 of 2' }).waitFor();
+    expect(await answers.nth(1).getByRole('button', { name: 'Previous version' }).isDisabled()).toBe(true);
 
     const first = page.locator('.message.user').first();
     await first.getByRole('button', { name: 'Edit' }).click();
@@ -71,13 +75,29 @@ describeWithBrowser('the chat of the dashboard', () => {
     expect(await accessibilityFaults(page)).toEqual([]);
     await first.getByRole('button', { name: 'Send again' }).click();
     await answered(1);
-    expect(asked.at(-1)?.messages.map(({ content }) => content)).toEqual(['You are an owl', 'Another question']);
+    const sent = (): unknown => asked.at(-1)?.messages.flatMap(({ role, content }) => (role === 'assistant' ? [] : [content]));
+    expect(sent()).toEqual(['You are an owl', 'Another question']);
 
     const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()]);
     const text = await readFile(await file.path(), 'utf8');
     expect(text).toBe(`## System\n\nYou are an owl\n\n## User\n\nAnother question\n\n## Assistant\n\n${DEMO_SENTENCES['demo-owl']}\n`);
 
     await page.reload();
+    await first.getByRole('status', { name: 'Version 2 of 2' }).waitFor();
+    await picture(page, 'chat-versions');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await first.getByRole('button', { name: 'Previous version' }).click();
+    await answers.nth(1).getByRole('status', { name: 'Version 1 of 2' }).waitFor();
+    await page.reload();
+    await page.getByText('Second question', { exact: true }).waitFor();
+    await page.getByLabel('Message').fill('Third question');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await answered(3);
+    expect(sent()).toEqual(['You are an owl', 'First question', 'Second question', 'Third question']);
+    await first.getByRole('button', { name: 'Next version' }).click();
+    await page.getByText('Third question', { exact: true }).waitFor({ state: 'detached' });
+    expect(await answers.count()).toBe(1);
+
     await page.getByText('System prompt and sampling').click();
     expect(await page.getByLabel('Temperature').inputValue()).toBe('0.5');
     await page.getByRole('combobox', { name: /^Preset/ }).selectOption('Owl');

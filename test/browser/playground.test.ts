@@ -6,10 +6,34 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
-import { picture, setUpBrowser } from './visit.ts';
+import { readImageFacts } from '../../src/providers/decide/read-image-facts.ts';
+import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const CACHED = '/api/images/cache/11111111-2222-4333-8444-555555555555.png';
+/** Scripts are strings, because they run in the browser. This one keeps the fields of each form that the page sends, files as `data:` URLs. */
+const KEEP_FORMS = `window.forms = [];
+const send = window.fetch;
+const textOf = (file) => new Promise((resolve) => {
+  const reader = Object.assign(new FileReader(), { onload: () => resolve(reader.result) });
+  reader.readAsDataURL(file);
+});
+window.fetch = async (url, init) => {
+  if (init?.body instanceof FormData) {
+    const form = {};
+    for (const [name, value] of init.body) form[name] = typeof value === 'string' ? value : await textOf(value);
+    window.forms.push(form);
+  }
+  return await send(url, init);
+};`;
+/** The alpha value of a pixel. */
+const ALPHA = `async ([url, x, y]) => {
+  const image = Object.assign(new Image(), { src: url });
+  await image.decode();
+  const context = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height }).getContext('2d');
+  context.drawImage(image, 0, 0);
+  return context.getImageData(x, y, 1, 1).data[3];
+}`;
 const CLOCK = 'backend = "cpu"\n[model]\ndefault = "demo-clock"\ncontext = 32768\n[lifecycle]\ndrain_timeout = "60s"\n';
 
 describeWithBrowser('the playground of the dashboard', () => {
@@ -93,8 +117,8 @@ describeWithBrowser('the playground of the dashboard', () => {
 
     await page.getByRole('link', { name: 'Speech to text' }).click();
     await page.getByLabel('Audio file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
-    await page.getByRole('button', { name: 'Transcribe' }).click();
-    await page.getByRole('heading', { name: 'Transcript' }).waitFor({ timeout: 60_000 });
+    await page.getByRole('button', { name: 'Transcribe', exact: true }).click();
+    await page.getByRole('heading', { name: 'Transcript', exact: true }).waitFor({ timeout: 60_000 });
     const heard = await page.locator('.result .plain').textContent();
     expect(heard?.length).toBeGreaterThan(0);
 
@@ -103,7 +127,10 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.waitForTimeout(700);
     await page.getByRole('button', { name: 'Stop recording' }).click();
     await page.getByLabel('recording.wav').waitFor();
-    const [sent] = await Promise.all([page.waitForResponse(/transcriptions$/), page.getByRole('button', { name: 'Transcribe' }).click()]);
+    const [sent] = await Promise.all([
+      page.waitForResponse(/transcriptions$/),
+      page.getByRole('button', { name: 'Transcribe', exact: true }).click(),
+    ]);
     expect(sent.status()).toBe(200);
   }, 180_000);
 
@@ -135,7 +162,7 @@ describeWithBrowser('the playground of the dashboard', () => {
       else await route.fulfill({ json: { created: 1, data: [{ url: CACHED }] } });
     });
     await page.route(`**${CACHED}`, (route) => route.fulfill({ contentType: 'image/png', body: Buffer.from(PIXEL, 'base64') }));
-    await page.getByLabel('Prompt').fill('A fox');
+    await page.getByLabel('Prompt', { exact: true }).fill('A fox');
     await page.getByLabel('Seed').fill('7');
     await page.getByLabel('Steps').fill('4');
     await page.getByLabel('Size').selectOption('512x512');
@@ -152,6 +179,80 @@ describeWithBrowser('the playground of the dashboard', () => {
     await page.reload();
     await page.locator('.gallery img').waitFor();
     await picture(page, 'playground-images-done');
+  }, 60_000);
+
+  test('edits a part of an image, and takes settings over from the gallery', async () => {
+    const page = await visit(`${service.url}/#/playground/images`, { prepare: (opened) => opened.addInitScript(KEEP_FORMS) });
+    const body = `data: ${JSON.stringify({ type: 'image_edit.completed', b64_json: PIXEL, output_format: 'png' })}\n\n`;
+    await page.route('**/v1/images/edits', async (route) => {
+      const isKept = (await page.evaluate('window.forms.at(-1).response_format')) === 'url';
+      await route.fulfill(isKept ? { json: { created: 1, data: [{ url: CACHED }] } } : { contentType: 'text/event-stream', body });
+    });
+    await page.route(`**${CACHED}`, (route) => route.fulfill({ contentType: 'image/png', body: Buffer.from(PIXEL, 'base64') }));
+    const lastForm = (): Promise<Record<string, string>> => page.evaluate('window.forms.at(-1)');
+    const drawn = await page.evaluate<string>(`(() => {
+      const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 200 });
+      const context = canvas.getContext('2d');
+      context.fillStyle = 'steelblue';
+      context.fillRect(0, 0, 400, 200);
+      return canvas.toDataURL().split(',')[1];
+    })()`);
+    await page.getByLabel('Prompt', { exact: true }).fill('A red hat');
+    await page.getByLabel('Negative prompt').fill('a cap');
+    const source = page.getByLabel('Edit an image (optional)');
+    await source.setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('no image') });
+    await page.getByRole('alert').getByText('cannot read this image').waitFor();
+    await source.setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from(drawn, 'base64') });
+    const canvas = page.locator('.mask-editor canvas').last();
+    const box = await canvas.boundingBox();
+    if (box === null) throw new Error('The image is not shown');
+    await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 5 });
+    await page.mouse.up();
+    await page.getByText('View code').click();
+    expect(await page.locator('.snippets pre').textContent()).toContain('-F mask=@mask.png');
+    for (const look of LOOKS) {
+      await page.emulateMedia({ colorScheme: look.theme });
+      await page.setViewportSize(look);
+      // What the header covers while the page is scrolled is not too small.
+      await page.evaluate('scrollTo(0, 0)');
+      await picture(page, `image-edit-${look.theme}-${look.width}`);
+      if ((look.theme === 'light') === (look.width === 1280)) expect(await accessibilityFaults(page)).toEqual([]);
+    }
+    await page.setViewportSize(LOOKS[0]);
+    await page.getByRole('button', { name: 'Edit image' }).click();
+    await page.locator('.drawn figure img').waitFor();
+    const { image = '', mask = '', ...fields } = await lastForm();
+    expect(fields).toEqual({ model: 'img', prompt: 'A red hat', negative_prompt: 'a cap', stream: 'true', partial_images: '3' });
+    for (const url of [image, mask])
+      expect(readImageFacts(Buffer.from(url.split(',')[1] ?? '', 'base64'))).toMatchObject({
+        format: 'png',
+        width: 400,
+        height: 200,
+        hasAlpha: true,
+      });
+    const alpha = async (x: number, y: number): Promise<unknown> => await page.evaluate(`(${ALPHA})(${JSON.stringify([mask, x, y])})`);
+    expect([await alpha(100, 100), await alpha(150, 100), await alpha(300, 100), await alpha(150, 10)]).toEqual([0, 0, 255, 255]);
+
+    await page.getByRole('button', { name: 'Clear mask' }).click();
+    await page.getByLabel('Seed').fill('7');
+    await page.getByLabel('Output').selectOption('gallery');
+    await page.getByRole('button', { name: 'Edit image' }).click();
+    await page.locator('.gallery img').waitFor();
+    expect(Object.keys(await lastForm())).toEqual(['model', 'prompt', 'negative_prompt', 'seed', 'response_format', 'image']);
+    await page.getByRole('button', { name: 'Generate a new image instead' }).click();
+    for (const label of ['Prompt', 'Negative prompt', 'Seed']) await page.getByLabel(label, { exact: true }).fill('');
+    await page.reload();
+    await page.getByRole('button', { name: 'Use again' }).click();
+    expect(await page.evaluate('document.activeElement.value')).toBe('A red hat');
+    expect(await page.getByLabel('Negative prompt').inputValue()).toBe('a cap');
+    expect(await page.getByLabel('Seed').inputValue()).toBe('7');
+    await page.locator('.gallery').getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('button', { name: 'Edit image' }).click();
+    await page.locator('.drawn').getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('button', { name: 'Clear mask' }).waitFor();
+    expect(await lastForm()).toMatchObject({ seed: '7', image: expect.stringContaining('data:image/png') });
   }, 60_000);
 
   test('keeps form and text of an edit in sync', async () => {

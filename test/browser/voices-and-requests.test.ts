@@ -1,13 +1,25 @@
-/** Recorded voices in the playground with the real speech engine, and the requests that were made, as they end. */
+/** Recorded voices and live transcripts in the playground with the real speech engine, and the requests that were made, as they end. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { DEMO_TRANSCRIPT } from '../../toolboxes/demo/demo-listener.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, servingProcess, startService, type Service } from '../support/service.ts';
 import { encodeCloner } from '../support/speech/cloner-model.ts';
 import { toneFile } from '../toolboxes/speech/sounds.ts';
 import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
+
+/** A microphone that hums. */
+const HUM = `navigator.mediaDevices.getUserMedia = async () => {
+  const context = new AudioContext();
+  const target = context.createMediaStreamDestination();
+  const tone = new OscillatorNode(context, { frequency: 300 });
+  tone.connect(target);
+  tone.start();
+  return target.stream;
+};`;
+const DENY = `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('Denied', 'NotAllowedError'));`;
 
 describeWithBrowser('voices and requests in the dashboard', () => {
   const visit = setUpBrowser();
@@ -19,6 +31,7 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     await mkdir(model);
     for (const [name, bytes] of Object.entries(encodeCloner())) await writeFile(path.join(model, name), bytes);
     await service.save('tts', '[model]\ndefault = "cloner"\n');
+    await service.save('stt', 'load = "on-demand"\n[model]\ndefault = "demo-listener"\n');
     await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-owl"\n');
     await service.until('tts', 'answering', isAnswering);
     await service.until('primary', 'answering', isAnswering);
@@ -59,6 +72,31 @@ describeWithBrowser('voices and requests in the dashboard', () => {
     await page.getByText('No recorded voices for this model.').waitFor();
     const { voices }: { voices: unknown[] } = JSON.parse(await (await fetch(`${service.url}/v1/audio/voices`)).text());
     expect(voices).toEqual([]);
+  }, 120_000);
+
+  test('transcribes while one speaks, and says why it cannot', async () => {
+    const page = await visit(`${service.url}/#/playground/transcribe`, { prepare: (opened) => opened.addInitScript(HUM) });
+    const start = page.getByRole('button', { name: 'Transcribe live' });
+    const live = page.getByRole('region', { name: 'Live transcript' });
+    await page.getByLabel('Language').fill('en');
+    await start.click();
+    await live.getByText('Listening…').waitFor();
+    await page.waitForTimeout(1500);
+    await picture(page, 'live-listening');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await live.getByRole('button', { name: 'Stop' }).click();
+    await live.getByText(DEMO_TRANSCRIPT).waitFor({ timeout: 60_000 });
+    await start.waitFor();
+    expect(await live.getByRole('alert').count()).toBe(0);
+    await picture(page, 'live-done');
+
+    await page.routeWebSocket(/realtime/, (socket) => socket.onMessage(() => void socket.close({ code: 1011 })));
+    await start.click();
+    await live.getByRole('alert').getByText('needs a WebSocket').waitFor();
+    await page.evaluate(DENY);
+    await start.click();
+    await live.getByRole('alert').getByText('Microphone access denied').waitFor();
+    await start.waitFor();
   }, 120_000);
 
   test('requests appear as they end, can be filtered, and leave as CSV', async () => {

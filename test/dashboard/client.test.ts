@@ -2,8 +2,11 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createClient } from '../../dashboard/src/io/client.ts';
 
 const real = globalThis.fetch;
+const realSocket = globalThis.WebSocket;
 afterEach(() => {
   globalThis.fetch = real;
+  globalThis.WebSocket = realSocket;
+  Reflect.deleteProperty(globalThis, 'location');
 });
 
 /** Answers in turn: `lost` is what browsers throw when the network fails. Returns the requests that were sent. */
@@ -17,6 +20,22 @@ function answering(...answers: readonly ('lost' | number)[]): string[] {
   };
   return sent;
 }
+
+test('a WebSocket carries the token as a subprotocol', () => {
+  const opened: unknown[] = [];
+  Reflect.set(globalThis, 'location', { origin: 'https://gpu.example.com' });
+  Reflect.set(globalThis, 'WebSocket', function open(...given: unknown[]) {
+    opened.push(given);
+  });
+  const client = createClient(() => undefined);
+  client.openSocket('/v1/realtime?model=stt');
+  client.setToken(' svc_1 ');
+  client.openSocket('/v1/realtime');
+  expect(opened).toEqual([
+    ['wss://gpu.example.com/v1/realtime?model=stt', ['realtime']],
+    ['wss://gpu.example.com/v1/realtime', ['realtime', 'openai-insecure-api-key.svc_1']],
+  ]);
+});
 
 describe('a request that the network lost', () => {
   const client = createClient(() => undefined);

@@ -3,7 +3,15 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EMPTY_ANSWER, extendAnswer, chatBody } from '../../dashboard/src/decide/chat.ts';
 import { FORM_FIELDS, readField, writeField } from '../../dashboard/src/decide/slot-document.ts';
-import { addToGallery, cachedUrls, readGallery, extendDrawing, NOTHING_DRAWN } from '../../dashboard/src/decide/images.ts';
+import {
+  addToGallery,
+  cachedUrls,
+  extendDrawing,
+  imageBody,
+  NOTHING_DRAWN,
+  readGallery,
+  readSettings,
+} from '../../dashboard/src/decide/images.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
 import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
 import { linesOf, cosineSimilarity } from '../../dashboard/src/decide/vectors.ts';
@@ -25,6 +33,18 @@ describe('code samples', () => {
   test.each([
     ['image', { model: 'img', prompt: 'A fox', seed: 7 }, 'Python', 'extra_body={"seed": 7}'],
     ['image', { model: 'img', prompt: 'A fox', seed: 7 }, 'TypeScript', '...{ seed: 7 },'],
+    ['image', { model: 'img', prompt: 'A fox', negative_prompt: 'a dog' }, 'Python', 'extra_body={"negative_prompt": "a dog"}'],
+    [
+      'edit',
+      { model: 'img', prompt: 'A hat', seed: 7 },
+      'curl',
+      `/v1/images/edits \\\n  -H "authorization: Bearer $SVC_TOKEN" \\\n  -F 'model=img'`,
+    ],
+    ['edit', { model: 'img', prompt: "It's a hat", seed: 7 }, 'curl', String.raw`-F 'prompt=It'\''s a hat'`],
+    ['masked-edit', { model: 'img', prompt: 'A hat' }, 'curl', '-F image=@image.png \\\n  -F mask=@mask.png'],
+    ['masked-edit', { model: 'img', prompt: 'A hat' }, 'Python', 'client.images.edit('],
+    ['masked-edit', { model: 'img', prompt: 'A hat' }, 'Python', 'mask=open("mask.png", "rb"),'],
+    ['masked-edit', { model: 'img', prompt: 'A hat', seed: 7 }, 'TypeScript', `...{ seed: 7 },\n  image: createReadStream('image.png'),`],
     ['speech', { model: 'tts', input: 'Hi', response_format: 'wav' }, 'curl', '-o speech.wav'],
     ['speech', { model: 'tts', input: 'Hi', response_format: 'wav' }, 'Python', 'write_to_file("speech.wav")'],
     ['transcription', { model: 'stt' }, 'curl', `-F 'model=stt'`],
@@ -72,15 +92,20 @@ test('a recording becomes a mono 16-bit WAV file', () => {
 test('a streamed image shows its previews, then the result or an error', () => {
   const event = (name: string, data: string) => JSON.stringify({ type: `image_generation.${name}`, b64_json: data, output_format: 'jpeg' });
   const previewed = extendDrawing(NOTHING_DRAWN, event('partial_image', 'QQ=='));
-  expect(previewed).toEqual({ preview: 'data:image/jpeg;base64,QQ==', done: [], failure: '' });
-  expect(extendDrawing(previewed, event('completed', 'Qg=='))).toEqual({
-    preview: undefined,
-    done: ['data:image/jpeg;base64,Qg=='],
-    failure: '',
-  });
+  expect(previewed).toEqual({ ...NOTHING_DRAWN, preview: 'data:image/jpeg;base64,QQ==' });
+  expect(extendDrawing(previewed, event('completed', 'Qg=='))).toEqual({ ...NOTHING_DRAWN, done: ['data:image/jpeg;base64,Qg=='] });
+  const edited = { type: 'image_edit.completed', b64_json: 'Qg==', _hal0: { ignored: ['negative_prompt'] } };
+  expect(extendDrawing(NOTHING_DRAWN, JSON.stringify(edited)).ignored).toEqual(['negative_prompt']);
   expect(extendDrawing(previewed, '{"error":{"message":"Too large"}}').failure).toBe('Too large');
   expect(extendDrawing(previewed, 'nonsense')).toBe(previewed);
   expect(extendDrawing(NOTHING_DRAWN, '{"b64_json":"QQ==","output_format":"svg+xml"}').done).toEqual(['data:image/png;base64,QQ==']);
+});
+
+test('settings of an image become a request, and what is empty is left to the model', () => {
+  const settings = { prompt: 'A fox', negative: 'a dog', size: '512x512', seed: '7', steps: '4' };
+  const body = { model: 'img', prompt: 'A fox', negative_prompt: 'a dog', size: '512x512', seed: 7, steps: 4 };
+  expect(imageBody('img', settings)).toEqual(body);
+  expect(imageBody('img', readSettings({ prompt: 'A fox', negative: ' ', seed: 7 }))).toEqual({ model: 'img', prompt: 'A fox' });
 });
 
 test('the gallery accepts only URLs of the cache', () => {
@@ -88,12 +113,14 @@ test('the gallery accepts only URLs of the cache', () => {
   expect(
     cachedUrls({ data: [{ url: `https://gpu.example.com/svc${path}` }, { url: 'https://evil.test/x.png' }, { b64_json: '' }] }),
   ).toEqual([path]);
-  const kept = [{ url: path, prompt: 'A fox' }];
+  const kept = [{ url: path, ...readSettings({ prompt: 'A fox', seed: '7' }) }];
   expect(readGallery(JSON.stringify([...kept, { url: 'javascript:alert(1)', prompt: '' }]))).toEqual(kept);
+  // Images that were kept before their settings were.
+  expect(readGallery(JSON.stringify([{ url: path, prompt: 'A fox' }]))).toEqual([{ url: path, ...readSettings({ prompt: 'A fox' }) }]);
   expect(readGallery('nonsense')).toEqual([]);
   expect(
     addToGallery(
-      Array.from({ length: 100 }, () => ({ url: '', prompt: '' })),
+      Array.from({ length: 100 }, () => ({ url: '', ...readSettings({}) })),
       kept,
     ),
   ).toHaveLength(60);

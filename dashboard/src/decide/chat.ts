@@ -16,6 +16,14 @@ export interface ChatMessage {
   /** The finish reason, the text for "stopped by the user", or an error message. */
   readonly ended?: string;
   readonly speed?: Speed;
+  readonly versions?: Versions;
+}
+
+/** Versions of a message, each with what follows it. */
+export interface Versions {
+  /** Position of the visible one among all. */
+  readonly shown: number;
+  readonly others: readonly (readonly ChatMessage[])[];
 }
 
 /** As the server counts; undefined where it does not say. */
@@ -93,13 +101,14 @@ function addTools(tools: readonly ToolCall[], pieces: unknown): readonly ToolCal
 }
 
 /** The messages of a text that an earlier version of the page may have written; others are left out. */
-export function readMessages(text: string): readonly ChatMessage[] {
-  const read = listOf(parseJson(text));
-  return read.filter((message): message is ChatMessage => {
-    const lists = [at(message, 'tools'), at(message, 'images')];
-    const texts = [at(message, 'role'), at(message, 'content'), at(message, 'reasoning')];
-    return isTable(message) && lists.every(Array.isArray) && texts.every((each) => typeof each === 'string');
-  });
+export const readMessages = (text: string): readonly ChatMessage[] => listOf(parseJson(text)).filter(isMessage);
+
+function isMessage(message: unknown): message is ChatMessage {
+  const { shown, others }: Table = Object(at(message, 'versions') ?? { shown: 0, others: [] });
+  const lists = [at(message, 'tools'), at(message, 'images'), others, ...listOf(others)];
+  const texts = [at(message, 'role'), at(message, 'content'), at(message, 'reasoning')];
+  const isWhole = isTable(message) && lists.every(Array.isArray) && texts.every((each) => typeof each === 'string');
+  return isWhole && countOf(shown) !== undefined && listOf(others).every((messages) => listOf(messages).every(isMessage));
 }
 
 /** The calls of the last message, which must be answered before the next question. */

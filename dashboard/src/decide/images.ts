@@ -1,21 +1,41 @@
 /**
- * Generated images: the events of a stream, and the gallery. The service caches the files; the browser keeps their
- * URLs. Pure.
+ * Generated and edited images: the request, the events of a stream, and the gallery. The service caches the files; the
+ * browser keeps their URLs and settings. Pure.
  */
+import type { Table } from './patch.ts';
 import { at, listOf, parseJson, textOf } from './untrusted.ts';
+
+/** The fields of the form, as typed; an empty one is left to the model. */
+export type ImageSettings = Readonly<Record<'prompt' | 'negative' | 'size' | 'seed' | 'steps', string>>;
+
+export function readSettings(value: unknown): ImageSettings {
+  const text = (key: keyof ImageSettings): string => textOf(at(value, key));
+  return { prompt: text('prompt'), negative: text('negative'), size: text('size'), seed: text('seed'), steps: text('steps') };
+}
+
+export const imageBody = (model: string, { prompt, negative, size, seed, steps }: ImageSettings): Table => ({
+  model,
+  prompt,
+  ...(negative.trim() === '' ? {} : { negative_prompt: negative }),
+  ...(size === '' ? {} : { size }),
+  ...(seed === '' ? {} : { seed: Number(seed) }),
+  ...(steps === '' ? {} : { steps: Number(steps) }),
+});
 
 export interface Drawing {
   /** A `data:` URL; undefined before the first preview. */
   readonly preview: string | undefined;
   readonly done: readonly string[];
   readonly failure: string;
+  /** Fields of the request without effect. */
+  readonly ignored: readonly string[];
 }
 
-export const NOTHING_DRAWN: Drawing = { preview: undefined, done: [], failure: '' };
+export const NOTHING_DRAWN: Drawing = { preview: undefined, done: [], failure: '', ignored: [] };
 
 const FORMATS = ['png', 'jpeg', 'webp'];
 
-/** `data` is that field of one event of `/v1/images/generations`. Unknown events change nothing. */
+/** `data` is that field of one event of a generation or an edit. Unknown events change nothing. */
 export function extendDrawing(drawing: Drawing, data: string): Drawing {
   const event = parseJson(data);
   const failure = textOf(at(at(event, 'error'), 'message'));
@@ -25,13 +45,14 @@ export function extendDrawing(drawing: Drawing, data: string): Drawing {
   const format = FORMATS.find((name) => name === at(event, 'output_format')) ?? 'png';
   const url = `data:image/${format};base64,${bytes}`;
   if (textOf(at(event, 'type')).endsWith('.partial_image')) return { ...drawing, preview: url };
-  return { ...drawing, preview: undefined, done: [...drawing.done, url] };
+  return { ...drawing, preview: undefined, done: [...drawing.done, url], ignored: ignoredOf(event) };
 }
 
-export interface KeptImage {
+export const ignoredOf = (answer: unknown): readonly string[] => listOf(at(at(answer, '_hal0'), 'ignored')).map(textOf);
+
+export interface KeptImage extends ImageSettings {
   /** Path on this service: `/api/images/cache/….png`. */
   readonly url: string;
-  readonly prompt: string;
 }
 
 const MAX_KEPT = 60;
@@ -40,8 +61,8 @@ const CACHED = /^\/api\/images\/cache\/[0-9a-f-]{36}\.png$/;
 /** Returns only URLs of the cache, whatever the text contains. */
 export function readGallery(text: string | null): readonly KeptImage[] {
   return listOf(parseJson(text ?? '')).flatMap((entry) => {
-    const kept = { url: textOf(at(entry, 'url')), prompt: textOf(at(entry, 'prompt')) };
-    return CACHED.test(kept.url) ? [kept] : [];
+    const url = textOf(at(entry, 'url'));
+    return CACHED.test(url) ? [{ url, ...readSettings(entry) }] : [];
   });
 }
 

@@ -4,13 +4,13 @@ import type { Table } from './patch.ts';
 export const SNIPPETS = ['curl', 'Python', 'TypeScript'] as const;
 export type SnippetName = (typeof SNIPPETS)[number];
 
-export type CallKind = 'chat' | 'image' | 'speech' | 'transcription' | 'embedding' | 'rerank';
+export type CallKind = 'chat' | 'image' | 'edit' | 'masked-edit' | 'speech' | 'transcription' | 'embedding' | 'rerank';
 
 export interface SnippetFacts {
   /** Origin of the service: `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly kind: CallKind;
-  /** JSON body; for a transcription, the form fields except the file. */
+  /** JSON body; where files are sent, the other form fields. */
   readonly body: Table;
   readonly needsToken: boolean;
 }
@@ -23,13 +23,21 @@ interface Call {
   readonly shown: string;
   /** Fields unknown to these clients, which pass them as extra fields. */
   readonly own: readonly string[];
+  /** Files of a form by their fields. Default: the body is JSON. */
+  readonly files?: Readonly<Record<string, string>>;
 }
+
+const IMAGE = { shown: 'response.data[0].url', own: ['negative_prompt', 'seed', 'steps'] };
+const SOUND = { file: 'recording.wav' };
+const EDIT = { ...IMAGE, path: 'images/edits', method: 'images.edit' };
 
 const CALLS: Readonly<Record<CallKind, Call>> = {
   chat: { path: 'chat/completions', method: 'chat.completions.create', shown: 'response.choices[0].message.content', own: [] },
-  image: { path: 'images/generations', method: 'images.generate', shown: 'response.data[0].url', own: ['seed', 'steps'] },
+  image: { ...IMAGE, path: 'images/generations', method: 'images.generate' },
+  edit: { ...EDIT, files: { image: 'image.png' } },
+  'masked-edit': { ...EDIT, files: { image: 'image.png', mask: 'mask.png' } },
   speech: { path: 'audio/speech', method: 'audio.speech.create', shown: '', own: [] },
-  transcription: { path: 'audio/transcriptions', method: 'audio.transcriptions.create', shown: 'response.text', own: [] },
+  transcription: { path: 'audio/transcriptions', method: 'audio.transcriptions.create', shown: 'response.text', own: [], files: SOUND },
   embedding: { path: 'embeddings', method: 'embeddings.create', shown: 'response.data[0].embedding', own: [] },
   rerank: { path: 'rerank', method: undefined, shown: 'response', own: [] },
 };
@@ -41,32 +49,33 @@ export function snippetOf(name: SnippetName, facts: SnippetFacts): string {
 
 function curl({ origin, kind, body, needsToken }: SnippetFacts): string {
   const token = needsToken ? ` \\\n  -H "authorization: Bearer $SVC_TOKEN"` : '';
-  const start = `curl ${origin}/v1/${CALLS[kind].path}${token} \\\n  `;
-  if (kind === 'transcription') {
+  const { path, files } = CALLS[kind];
+  const start = `curl ${origin}/v1/${path}${token} \\\n  `;
+  if (files !== undefined) {
     const fields = Object.entries(body).map(([key, value]) => `-F ${quoted(`${key}=${String(value)}`)}`);
-    return start + [...fields, '-F file=@recording.wav'].join(' \\\n  ');
+    return start + [...fields, ...Object.entries(files).map(([key, name]) => `-F ${key}=@${name}`)].join(' \\\n  ');
   }
   const end = kind === 'speech' ? ` \\\n  -o speech.${formatOf(body)}` : '';
   return `${start}-H 'content-type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}${end}`;
 }
 
 function python({ origin, kind, body, needsToken }: SnippetFacts): string {
-  const { path, method, shown, own } = CALLS[kind];
+  const { path, method, shown, own, files = {} } = CALLS[kind];
   const key = needsToken ? 'os.environ["SVC_TOKEN"]' : '"none"';
   const head = `${needsToken ? 'import os\n' : ''}from openai import OpenAI\n\nclient = OpenAI(base_url="${origin}/v1", api_key=${key})\n`;
   if (method === undefined) return `${head}response = client.post("/${path}", body=${pythonOf(body)}, cast_to=object)\nprint(${shown})`;
   const lines = Object.entries(body).flatMap(([name, value]) => (own.includes(name) ? [] : [`    ${name}=${pythonOf(value)},`]));
   const extra = Object.fromEntries(Object.entries(body).filter(([name]) => own.includes(name)));
   if (Object.keys(extra).length > 0) lines.push(`    extra_body=${pythonOf(extra)},`);
-  if (kind === 'transcription') lines.push('    file=open("recording.wav", "rb"),');
+  lines.push(...Object.entries(files).map(([field, file]) => `    ${field}=open("${file}", "rb"),`));
   const call = `${head}response = client.${method}(\n${lines.join('\n')}\n)\n`;
   return kind === 'speech' ? `${call}response.write_to_file("speech.${formatOf(body)}")` : `${call}print(${shown})`;
 }
 
 function typescript({ origin, kind, body, needsToken }: SnippetFacts): string {
-  const { path, method, shown, own } = CALLS[kind];
+  const { path, method, shown, own, files = {} } = CALLS[kind];
   const key = needsToken ? 'process.env.SVC_TOKEN' : "'none'";
-  const file = kind === 'transcription' ? `import { createReadStream } from 'node:fs';\n` : '';
+  const file = Object.keys(files).length > 0 ? `import { createReadStream } from 'node:fs';\n` : '';
   const disk = kind === 'speech' ? `import { writeFile } from 'node:fs/promises';\n` : '';
   const head = `${file}${disk}import OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: '${origin}/v1', apiKey: ${key} });\n`;
   if (method === undefined)
@@ -74,7 +83,7 @@ function typescript({ origin, kind, body, needsToken }: SnippetFacts): string {
   const lines = Object.entries(body).map(([name, value]) =>
     own.includes(name) ? `  ...{ ${name}: ${JSON.stringify(value)} },` : `  ${name}: ${JSON.stringify(value)},`,
   );
-  if (kind === 'transcription') lines.push(`  file: createReadStream('recording.wav'),`);
+  lines.push(...Object.entries(files).map(([field, name]) => `  ${field}: createReadStream('${name}'),`));
   const call = `${head}const response = await client.${method}({\n${lines.join('\n')}\n});\n`;
   return kind === 'speech'
     ? `${call}await writeFile('speech.${formatOf(body)}', Buffer.from(await response.arrayBuffer()));`

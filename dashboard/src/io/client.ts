@@ -40,6 +40,8 @@ export interface Client {
   fetchJson<Answer>(path: string, options?: RequestOptions): Promise<Answer>;
   /** Resolves once the headers have arrived. Rejects as `fetchJson` does. */
   fetch(path: string, options?: RequestOptions): Promise<Response>;
+  /** Browsers set no headers for a WebSocket, so the token is a subprotocol, as in OpenAI's client. */
+  openSocket(path: string): WebSocket;
   /** Keeps the token in memory only. */
   setToken(token: string): void;
 }
@@ -93,6 +95,11 @@ export function createClient(onUnauthorized: () => void): Client {
         const text = await (await send(path, given)).text();
         return text === '' ? undefined : JSON.parse(text);
       }),
+    openSocket: (path) =>
+      new WebSocket(location.origin.replace(/^http/, 'ws') + path, [
+        'realtime',
+        ...(token === '' ? [] : [`openai-insecure-api-key.${token}`]),
+      ]),
     setToken(next) {
       token = next.trim();
     },

@@ -1,5 +1,5 @@
 /** Form fields shared by several pages. */
-import type { JSX } from 'preact';
+import type { InputHTMLAttributes, JSX } from 'preact';
 
 interface FieldProps {
   readonly label: string;
@@ -12,6 +12,24 @@ export function SearchField({ label, value, onValue }: FieldProps): JSX.Element 
     <input type="search" aria-label={label} placeholder={label} value={value} onInput={(event) => onValue(event.currentTarget.value)} />
   );
 }
+
+interface InputFieldProps extends FieldProps, Pick<InputHTMLAttributes, 'min' | 'max' | 'step' | 'placeholder' | 'required'> {
+  readonly type?: 'number';
+}
+
+export const InputField = ({ label, value, onValue, ...attributes }: InputFieldProps): JSX.Element => (
+  <label>
+    {label}
+    <input {...attributes} value={value} onInput={(event) => onValue(event.currentTarget.value)} />
+  </label>
+);
+
+export const TextAreaField = ({ label, value, rows, onValue }: FieldProps & { readonly rows: number }): JSX.Element => (
+  <label>
+    {label}
+    <textarea rows={rows} value={value} onInput={(event) => onValue(event.currentTarget.value)} />
+  </label>
+);
 
 interface SelectFieldProps extends FieldProps {
   /** Values, or pairs of value and label. */

@@ -2,7 +2,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { isDefault, NO_SETTINGS, readSaved, writeSaved, type ChatSettings, type SavedSettings } from '../decide/chat-settings.ts';
-import { SelectField } from '../parts/fields.tsx';
+import { Button } from '../parts/button.tsx';
+import { InputField, SelectField, TextAreaField } from '../parts/fields.tsx';
 import { P } from '../texts-playground.ts';
 
 const KEY = 'svc.chat-settings';
@@ -46,22 +47,18 @@ export function ChatSettingsPanel({ state }: { readonly state: ChatSettingsState
         {P.settings}
         {!isDefault(current) && <span class="tag">{P.changed}</span>}
       </summary>
-      <label>
-        {P.systemPrompt}
-        <textarea rows={3} value={current.system} onInput={(event) => change({ ...current, system: event.currentTarget.value })} />
-      </label>
+      <TextAreaField label={P.systemPrompt} rows={3} value={current.system} onValue={(system) => change({ ...current, system })} />
       <div class="fields">
         {NUMBERS.map(([key, name, limits]) => (
-          <label key={key}>
-            {name}
-            <input
-              type="number"
-              {...limits}
-              value={current[key]}
-              placeholder={P.modelDefault}
-              onInput={(event) => change({ ...current, [key]: event.currentTarget.value })}
-            />
-          </label>
+          <InputField
+            key={key}
+            label={name}
+            type="number"
+            {...limits}
+            value={current[key]}
+            placeholder={P.modelDefault}
+            onValue={(value) => change({ ...current, [key]: value })}
+          />
         ))}
       </div>
       <Presets state={state} />
@@ -85,32 +82,25 @@ function Presets({ state: { current, presets, change, savePreset, deletePreset }
         onValue={choose}
       />
       {chosen !== '' && (
-        <button
-          type="button"
-          class="quiet"
+        <Button
+          label={P.deletePreset}
+          look="quiet"
           onClick={() => {
             deletePreset(chosen);
             setChosen('');
           }}
-        >
-          {P.deletePreset}
-        </button>
+        />
       )}
-      <label>
-        {P.presetName}
-        <input value={name} onInput={(event) => setName(event.currentTarget.value)} />
-      </label>
-      <button
-        type="button"
+      <InputField label={P.presetName} value={name} onValue={setName} />
+      <Button
+        label={P.savePreset}
         disabled={name.trim() === '' || isDefault(current)}
         onClick={() => {
           savePreset(name.trim());
           setChosen(name.trim());
           setName('');
         }}
-      >
-        {P.savePreset}
-      </button>
+      />
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { EMPTY_ANSWER, chatBody, openCalls, toolResults, type ChatMessage, type 
 import type { ChatSettings } from '../decide/chat-settings.ts';
 import { conversationText } from '../decide/conversation-text.ts';
 import { saveFile } from '../io/save-file.ts';
+import { Button } from '../parts/button.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { P } from '../texts-playground.ts';
 import type { Models } from '../types.ts';
@@ -74,7 +75,7 @@ interface MessagesProps {
   readonly onExample: (prompt: string) => void;
 }
 
-function Messages({ conversation: { messages, answer }, slot, onAsk, onExample }: MessagesProps): JSX.Element {
+function Messages({ conversation: { messages, answer, show }, slot, onAsk, onExample }: MessagesProps): JSX.Element {
   const shown = [...messages, ...(answer === undefined ? [] : [answer])];
   const calls = answer === undefined ? openCalls(messages) : [];
   const end = useFollow(answer ?? messages);
@@ -92,6 +93,7 @@ function Messages({ conversation: { messages, answer }, slot, onAsk, onExample }
           message={message}
           isOpen={answer !== undefined && index === messages.length}
           slot={slot}
+          onVersion={answer === undefined ? (version) => show(index, version) : undefined}
           {...actionsOf(message, index)}
         />
       ))}
@@ -111,12 +113,8 @@ function ConversationButtons({ conversation: { messages, answer, clear }, settin
   const text = (): string => conversationText(messages, settings);
   return (
     <div class="buttons end">
-      <button type="button" disabled={isEmpty} onClick={() => saveFile('conversation.md', 'text/markdown', text())}>
-        {P.exportChat}
-      </button>
-      <button type="button" disabled={isEmpty} onClick={clear}>
-        {P.newChat}
-      </button>
+      <Button label={P.exportChat} disabled={isEmpty} onClick={() => saveFile('conversation.md', 'text/markdown', text())} />
+      <Button label={P.newChat} disabled={isEmpty} onClick={clear} />
     </div>
   );
 }
@@ -151,15 +149,7 @@ function AskForm({ prompt, setPrompt, canSend, onSend, onStop, children }: AskFo
       </label>
       {children}
       <div class="buttons end">
-        {onStop === undefined ? (
-          <button type="submit" class="main" disabled={!canSend}>
-            {P.send}
-          </button>
-        ) : (
-          <button type="button" onClick={onStop}>
-            {P.stop}
-          </button>
-        )}
+        {onStop === undefined ? <Button label={P.send} look="main" disabled={!canSend} /> : <Button label={P.stop} onClick={onStop} />}
       </div>
     </form>
   );
@@ -212,9 +202,7 @@ function ToolResults({ calls, onSend }: ToolResultsProps): JSX.Element {
           />
         </label>
       ))}
-      <button type="submit" class="main">
-        {P.sendResults}
-      </button>
+      <Button label={P.sendResults} look="main" />
     </form>
   );
 }
@@ -235,9 +223,7 @@ function Examples({ onChoose }: { readonly onChoose: (prompt: string) => void })
       <p>{P.tryThese}</p>
       <div class="buttons">
         {P.ideas.map((idea) => (
-          <button key={idea} type="button" onClick={() => onChoose(idea)}>
-            {idea}
-          </button>
+          <Button key={idea} label={idea} onClick={() => onChoose(idea)} />
         ))}
       </div>
     </div>

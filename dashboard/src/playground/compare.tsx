@@ -4,7 +4,9 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { chatBody, EMPTY_ANSWER, type ChatMessage } from '../decide/chat.ts';
 import { addVote, readScores, type Score } from '../decide/votes.ts';
+import { Button } from '../parts/button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
+import { TextAreaField } from '../parts/fields.tsx';
 import { NO_SLOT, P } from '../texts-playground.ts';
 import { ChatSettingsPanel, useChatSettings } from './chat-settings.tsx';
 import { Message } from './message.tsx';
@@ -70,10 +72,7 @@ export function Compare(): JSX.Element {
         ))}
       </fieldset>
       <RunForm slot={chosen[0] ?? ''} label={P.ask} isComplete={prompt.trim() !== '' && chosen.length >= FEWEST} onRun={run}>
-        <label>
-          {P.message}
-          <textarea rows={3} value={prompt} onInput={(event) => setPrompt(event.currentTarget.value)} />
-        </label>
+        <TextAreaField label={P.message} rows={3} value={prompt} onValue={setPrompt} />
       </RunForm>
       <ChatSettingsPanel state={settings} />
       <Contest key={round} asked={asked} scores={scores} onScores={setScores} />
@@ -119,11 +118,7 @@ function Contest({ asked, scores, onScores }: ContestProps): JSX.Element {
             <code>{each.model}</code>
           </p>
           <Message message={each.answer} isOpen={each.isOpen} slot={each.slot} />
-          {isDone && better === undefined && (
-            <button type="button" onClick={() => judge(each)}>
-              {P.better}
-            </button>
-          )}
+          {isDone && better === undefined && <Button label={P.better} onClick={() => judge(each)} />}
           {better === each.slot && <p role="status">{P.judgedBetter}</p>}
         </section>
       ))}
@@ -144,9 +139,7 @@ function Scores({ scores, onClear }: { readonly scores: readonly Score[]; readon
           </tr>
         ))}
       </DataTable>
-      <button type="button" class="quiet" onClick={onClear}>
-        {P.clearVotes}
-      </button>
+      <Button label={P.clearVotes} look="quiet" onClick={onClear} />
     </section>
   );
 }

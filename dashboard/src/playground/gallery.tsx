@@ -3,30 +3,40 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import type { KeptImage } from '../decide/images.ts';
+import { Button } from '../parts/button.tsx';
 import { P } from '../texts-playground.ts';
 import { T } from '../texts.ts';
 
 interface GalleryProps {
   readonly images: readonly KeptImage[];
   readonly onRemove: (url: string) => void;
+  /** Takes over prompt and settings. */
+  readonly onUse: (image: KeptImage) => void;
+  /** The URL is valid during the call, and until the image has been read. */
+  readonly onEdit: (url: string) => void;
 }
 
-export function Gallery({ images, onRemove }: GalleryProps): JSX.Element {
+export function Gallery({ images, ...actions }: GalleryProps): JSX.Element {
   return (
     <section class="panel result">
       <h2>{P.gallery}</h2>
       {images.length === 0 && <p class="why">{P.galleryEmpty}</p>}
       <ul class="gallery">
         {images.map((image) => (
-          <GalleryImage key={image.url} image={image} onRemove={() => onRemove(image.url)} />
+          <GalleryImage key={image.url} image={image} {...actions} />
         ))}
       </ul>
     </section>
   );
 }
 
-function GalleryImage({ image: { url, prompt }, onRemove }: { readonly image: KeptImage; readonly onRemove: () => void }): JSX.Element {
+interface GalleryImageProps extends Omit<GalleryProps, 'images'> {
+  readonly image: KeptImage;
+}
+
+function GalleryImage({ image, onRemove, onUse, onEdit }: GalleryImageProps): JSX.Element {
   const { client } = useApp();
+  const { url, prompt } = image;
   const [shown, setShown] = useState('');
   const [gone, setGone] = useState(false);
   useEffect(() => {
@@ -51,13 +61,15 @@ function GalleryImage({ image: { url, prompt }, onRemove }: { readonly image: Ke
       <p title={prompt}>{prompt}</p>
       <div class="links">
         {shown !== '' && (
-          <a href={shown} download="image.png">
-            {T.download}
-          </a>
+          <>
+            <a href={shown} download="image.png">
+              {T.download}
+            </a>
+            <Button label={P.edit} look="quiet" onClick={() => onEdit(shown)} />
+          </>
         )}
-        <button type="button" class="quiet" onClick={onRemove}>
-          {P.remove}
-        </button>
+        <Button label={P.useAgain} look="quiet" onClick={() => onUse(image)} />
+        <Button label={P.remove} look="quiet" onClick={() => onRemove(url)} />
       </div>
     </li>
   );

@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ChatMessage } from '../decide/chat.ts';
+import type { ChatMessage, Versions } from '../decide/chat.ts';
 import { Markdown } from './markdown.tsx';
+import { Button } from '../parts/button.tsx';
 import { P } from '../texts-playground.ts';
 import { Waiting } from './slot-choice.tsx';
 
@@ -14,11 +15,15 @@ export interface MessageProps {
   readonly onEdit?: ((text: string) => void) | undefined;
   /** Asks for another answer. Undefined where there can be none. */
   readonly onRegenerate?: (() => void) | undefined;
+  /** Shows another version. Undefined while an answer is streamed. */
+  readonly onVersion?: ((version: number) => void) | undefined;
 }
 
-export function Message({ message, isOpen, slot, onEdit, onRegenerate }: MessageProps): JSX.Element {
+export function Message({ message, isOpen, slot, onEdit, ...actions }: MessageProps): JSX.Element {
   const { role, content, reasoning, tools, images, ended, speed } = message;
-  const [isEdited, setEdited] = useState(false);
+  const [edited, setEdited] = useState<string>();
+  // The form closes when a branch with another message is shown.
+  const isEdited = edited === content;
   const author = role === 'user' ? P.you : role === 'tool' ? P.toolResult : slot;
   const isEmpty = content === '' && reasoning === '' && tools.length === 0;
   return (
@@ -39,7 +44,7 @@ export function Message({ message, isOpen, slot, onEdit, onRegenerate }: Message
         </details>
       )}
       {isEdited && onEdit !== undefined ? (
-        <EditForm text={content} onSend={onEdit} onClose={() => setEdited(false)} />
+        <EditForm text={content} onSend={onEdit} onClose={() => setEdited(undefined)} />
       ) : role === 'assistant' ? (
         <Markdown text={content} />
       ) : (
@@ -58,21 +63,35 @@ export function Message({ message, isOpen, slot, onEdit, onRegenerate }: Message
         <p class="why">{ended === 'length' ? P.lengthReached : ended}</p>
       )}
       {!isOpen && !isEdited && (
-        <div class="buttons message-actions">
-          {content !== '' && <CopyButton text={content} />}
-          {onEdit !== undefined && (
-            <button type="button" class="quiet" onClick={() => setEdited(true)}>
-              {P.edit}
-            </button>
-          )}
-          {onRegenerate !== undefined && (
-            <button type="button" class="quiet" onClick={onRegenerate}>
-              {P.regenerate}
-            </button>
-          )}
-        </div>
+        <MessageActions message={message} {...actions} onEdit={onEdit === undefined ? undefined : () => setEdited(content)} />
       )}
     </article>
+  );
+}
+
+interface MessageActionsProps extends Pick<MessageProps, 'message' | 'onRegenerate' | 'onVersion'> {
+  readonly onEdit: (() => void) | undefined;
+}
+
+function MessageActions({ message: { content, versions }, onEdit, onRegenerate, onVersion }: MessageActionsProps): JSX.Element {
+  return (
+    <div class="buttons message-actions">
+      {versions !== undefined && onVersion !== undefined && <VersionChoice {...versions} onVersion={onVersion} />}
+      {content !== '' && <CopyButton text={content} />}
+      {onEdit !== undefined && <Button label={P.edit} look="quiet" onClick={onEdit} />}
+      {onRegenerate !== undefined && <Button label={P.regenerate} look="quiet" onClick={onRegenerate} />}
+    </div>
+  );
+}
+
+function VersionChoice({ shown, others, onVersion }: Versions & { readonly onVersion: (version: number) => void }): JSX.Element {
+  const count = others.length + 1;
+  return (
+    <div class="versions">
+      <Button label="‹" name={P.previousVersion} look="quiet" disabled={shown === 0} onClick={() => onVersion(shown - 1)} />
+      <span role="status" aria-label={P.versionOf(shown + 1, count)}>{`${shown + 1}/${count}`}</span>
+      <Button label="›" name={P.nextVersion} look="quiet" disabled={shown + 1 === count} onClick={() => onVersion(shown + 1)} />
+    </div>
   );
 }
 
@@ -110,12 +129,8 @@ function EditForm({ text: before, onSend, onClose }: EditFormProps): JSX.Element
     <form onSubmit={send}>
       <textarea aria-label={P.edit} rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       <div class="buttons">
-        <button type="submit" class="main" disabled={text.trim() === ''}>
-          {P.sendAgain}
-        </button>
-        <button type="button" onClick={onClose}>
-          {P.cancel}
-        </button>
+        <Button label={P.sendAgain} look="main" disabled={text.trim() === ''} />
+        <Button label={P.cancel} onClick={onClose} />
       </div>
     </form>
   );

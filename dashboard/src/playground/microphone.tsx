@@ -1,6 +1,7 @@
 /** Records from the microphone, and plays what was recorded or chosen. */
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { Button } from '../parts/button.tsx';
 import { P } from '../texts-playground.ts';
 import { startRecording, type Recording } from './record.ts';
 
@@ -40,13 +41,9 @@ export function Microphone({ onAudio }: { readonly onAudio: (audio: File) => voi
   return (
     <div class="buttons" role="group" aria-label={P.microphone}>
       {recording === undefined ? (
-        <button type="button" onClick={begin}>
-          {P.record}
-        </button>
+        <Button label={P.record} onClick={begin} />
       ) : (
-        <button type="button" class="danger" onClick={() => void end()}>
-          {P.stopRecording}
-        </button>
+        <Button label={P.stopRecording} look="danger" onClick={() => void end()} />
       )}
       {recording !== undefined && <span role="status">{P.recording}</span>}
       {failure !== '' && <p role="alert">{failure}</p>}

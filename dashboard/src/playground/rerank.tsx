@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, listOf } from '../decide/untrusted.ts';
 import { linesOf } from '../decide/vectors.ts';
+import { InputField, TextAreaField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { RunForm } from './run-form.tsx';
 import { CodeSamples } from './code-samples.tsx';
@@ -34,14 +35,8 @@ export function Rerank(): JSX.Element {
     <>
       <SlotBar choice={choice} />
       <RunForm slot={choice.slot} label={P.rank} isComplete={query.trim() !== '' && documents.length > 0} onRun={run}>
-        <label>
-          {P.query}
-          <input value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
-        </label>
-        <label>
-          {P.documents}
-          <textarea rows={5} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        </label>
+        <InputField label={P.query} value={query} onValue={setQuery} />
+        <TextAreaField label={P.documents} rows={5} value={text} onValue={setText} />
       </RunForm>
       {ranked !== undefined && (
         <section class="panel result">

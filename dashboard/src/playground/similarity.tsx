@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, listOf } from '../decide/untrusted.ts';
 import { cosineSimilarity, linesOf } from '../decide/vectors.ts';
+import { TextAreaField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { RunForm } from './run-form.tsx';
 import { CodeSamples } from './code-samples.tsx';
@@ -29,10 +30,7 @@ export function Similarity(): JSX.Element {
     <>
       <SlotBar choice={choice} />
       <RunForm slot={choice.slot} label={P.compare} isComplete={texts.length > 1} onRun={run}>
-        <label>
-          {P.texts}
-          <textarea rows={5} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        </label>
+        <TextAreaField label={P.texts} rows={5} value={text} onValue={setText} />
         {texts.length < 2 && <p class="why">{P.twoTexts}</p>}
       </RunForm>
       {compared !== undefined && <Matrix {...compared} />}

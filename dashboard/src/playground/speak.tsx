@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, listOf, textOf } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
-import { SelectField } from '../parts/fields.tsx';
+import { InputField, SelectField, TextAreaField } from '../parts/fields.tsx';
 import { EXAMPLES, P } from '../texts-playground.ts';
 import { T } from '../texts.ts';
 import { RunForm } from './run-form.tsx';
@@ -41,10 +41,7 @@ export function Speak(): JSX.Element {
     <>
       <SlotBar choice={choice} />
       <RunForm slot={choice.slot} label={P.generateSpeech} isComplete={input.trim() !== ''} onRun={run}>
-        <label>
-          {P.text}
-          <textarea rows={4} value={input} onInput={(event) => setInput(event.currentTarget.value)} />
-        </label>
+        <TextAreaField label={P.text} rows={4} value={input} onValue={setInput} />
         <div class="fields">
           <SelectField
             label={P.voice}
@@ -52,10 +49,7 @@ export function Speak(): JSX.Element {
             options={[['', P.modelDefault], ...voices.map(({ id, name }) => [id, name] as const)]}
             onValue={setVoice}
           />
-          <label>
-            {P.speed}
-            <input type="number" min="0.25" max="4" step="0.25" value={speed} onInput={(event) => setSpeed(event.currentTarget.value)} />
-          </label>
+          <InputField label={P.speed} type="number" min="0.25" max="4" step="0.25" value={speed} onValue={setSpeed} />
           <SelectField label={P.format} value={format} options={FORMATS} onValue={setFormat} />
         </div>
       </RunForm>

@@ -3,7 +3,9 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { at, textOf } from '../decide/untrusted.ts';
+import { InputField } from '../parts/fields.tsx';
 import { P } from '../texts-playground.ts';
+import { Live } from './live.tsx';
 import { Microphone, Player } from './microphone.tsx';
 import { RunForm } from './run-form.tsx';
 import { CodeSamples } from './code-samples.tsx';
@@ -34,10 +36,7 @@ export function Transcribe(): JSX.Element {
           <input type="file" accept="audio/*,video/webm" onChange={({ currentTarget: { files } }) => setAudio(files?.[0])} />
         </label>
         {audio !== undefined && <Player audio={audio} />}
-        <label>
-          {P.language}
-          <input value={language} placeholder={P.languageHint} onInput={(event) => setLanguage(event.currentTarget.value.trim())} />
-        </label>
+        <InputField label={P.language} value={language} placeholder={P.languageHint} onValue={(value) => setLanguage(value.trim())} />
       </RunForm>
       {transcript !== undefined && (
         <section class="panel result" aria-live="polite">
@@ -45,6 +44,7 @@ export function Transcribe(): JSX.Element {
           <p class="plain">{transcript}</p>
         </section>
       )}
+      <Live slot={choice.slot} language={language} />
       <CodeSamples kind="transcription" body={fields} />
     </>
   );

@@ -1,5 +1,6 @@
 /** The conversation of this tab. It outlives the page, so that a look at another page or a reload loses nothing. */
 import { useApp, type App } from '../app-context.ts';
+import { addVersion, showVersion } from '../decide/branches.ts';
 import { EMPTY_ANSWER, extendAnswer, chatBody, readMessages, type ChatMessage } from '../decide/chat.ts';
 import type { ChatSettings } from '../decide/chat-settings.ts';
 import { messageOf, type Client } from '../io/client.ts';
@@ -8,7 +9,7 @@ import { eachEvent } from './use-request.ts';
 
 interface Question {
   readonly model: string;
-  /** The conversation goes on after so many of its messages; the others are dropped. Default: after all. */
+  /** The conversation goes on after so many of its messages; the others become another version. Default: after all. */
   readonly keep?: number;
   /** Messages of the user, or results of tools. */
   readonly added: readonly ChatMessage[];
@@ -21,6 +22,8 @@ export interface Conversation {
   /** The response being streamed; undefined if none is. */
   readonly answer: ChatMessage | undefined;
   ask(question: Question): void;
+  /** Shows another version of the message at `index`, with what follows it. */
+  show(index: number, version: number): void;
   stop(): void;
   clear(): void;
 }
@@ -35,6 +38,10 @@ export function useConversation(): Conversation {
     messages: messages.value ?? [],
     answer: answer.value,
     ask: (question) => void send(app, question),
+    show(index, version) {
+      messages.value = showVersion(messages.peek() ?? [], index, version);
+      store(messages.value);
+    },
     stop: () => running.peek()?.abort(),
     clear() {
       messages.value = [];
@@ -45,10 +52,12 @@ export function useConversation(): Conversation {
 
 async function send({ client, conversation }: App, { model, keep, added, tools, settings }: Question): Promise<void> {
   const { messages, answer, running } = conversation;
-  const asked: readonly ChatMessage[] = [...(messages.peek() ?? []).slice(0, keep), ...added];
+  const before = messages.peek() ?? [];
+  const asked = addVersion(before, added, keep);
+  const answered = (given: ChatMessage): readonly ChatMessage[] => addVersion(before, [...added, given], keep);
   const stop = new AbortController();
   // A reload keeps the part of the answer that has arrived.
-  const keepPart = (): void => store([...asked, { ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }]);
+  const keepPart = (): void => store(answered({ ...(answer.peek() ?? EMPTY_ANSWER), ended: P.stopped }));
   addEventListener('pagehide', keepPart);
   running.value = stop;
   messages.value = asked;
@@ -56,9 +65,9 @@ async function send({ client, conversation }: App, { model, keep, added, tools, 
   const body = { ...chatBody(model, asked, tools, settings), stream: true, stream_options: { include_usage: true } };
   const last = await readAnswer(client, body, { stop: stop.signal, onAnswer: (read) => (answer.value = read) });
   removeEventListener('pagehide', keepPart);
-  messages.value = [...asked, last];
+  messages.value = answered(last);
   answer.value = undefined;
-  store([...asked, last]);
+  store(messages.value);
 }
 
 /** What arrives in less was sent at once, which tells no speed. */
@@ -93,11 +102,12 @@ export async function readAnswer(
   return { ...read, speed: { ...speed, firstTokenSeconds: (firstAt - sentAt) / 1000, tokensPerSecond: speed.tokensPerSecond ?? measured } };
 }
 
-/** What does not fit into the storage of the browser, such as many images, lasts until the reload. */
+/** If the storage of the browser is too small, other versions last until the reload, or the whole conversation does. */
 function store(kept: readonly ChatMessage[]): void {
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify(kept));
-  } catch {
-    sessionStorage.removeItem(KEY);
-  }
+  for (const part of [kept, kept.map((message) => ({ ...message, versions: undefined }))])
+    try {
+      return sessionStorage.setItem(KEY, JSON.stringify(part));
+    } catch {
+      sessionStorage.removeItem(KEY);
+    }
 }

@@ -2,7 +2,9 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
+import { Button } from '../parts/button.tsx';
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx';
+import { InputField, TextAreaField } from '../parts/fields.tsx';
 import { P } from '../texts-playground.ts';
 import { Microphone, Player } from './microphone.tsx';
 import { useRequest } from './use-request.ts';
@@ -35,9 +37,7 @@ export function Voices({ voices, onChanged }: VoicesProps): JSX.Element | null {
           {voices.map(({ id, name }) => (
             <li key={id}>
               {name}
-              <button type="button" class="quiet" aria-label={P.deleteVoice(name)} onClick={() => setLeaving(id)}>
-                {P.delete}
-              </button>
+              <Button label={P.delete} name={P.deleteVoice(name)} look="quiet" onClick={() => setLeaving(id)} />
             </li>
           ))}
         </ul>
@@ -90,27 +90,16 @@ function NewVoice({ onStored }: { readonly onStored: () => void }): JSX.Element 
     <form class="ask" onSubmit={submit}>
       <h3>{P.newVoice}</h3>
       <p class="why">{P.newVoiceWhy}</p>
-      <label>
-        {P.voiceName}
-        <input required value={name} onInput={(event) => setName(event.currentTarget.value.trim())} />
-      </label>
+      <InputField label={P.voiceName} required value={name} onValue={(value) => setName(value.trim())} />
       <Microphone onAudio={setAudio} />
       <label>
         {P.audioFile}
         <input type="file" accept="audio/*" onChange={({ currentTarget: { files } }) => setAudio(files?.[0])} />
       </label>
       {audio !== undefined && <Player audio={audio} />}
-      <label>
-        {P.voiceText}
-        <textarea rows={2} value={transcript} onInput={(event) => setTranscript(event.currentTarget.value)} />
-      </label>
-      <label>
-        {P.consent}
-        <input value={consent} onInput={(event) => setConsent(event.currentTarget.value)} />
-      </label>
-      <button type="submit" disabled={name === '' || audio === undefined || request.running}>
-        {P.storeVoice}
-      </button>
+      <TextAreaField label={P.voiceText} rows={2} value={transcript} onValue={setTranscript} />
+      <InputField label={P.consent} value={consent} onValue={setConsent} />
+      <Button label={P.storeVoice} disabled={name === '' || audio === undefined || request.running} />
       {told !== '' && <p role="status">{told}</p>}
       {request.failure !== '' && <p role="alert">{request.failure}</p>}
     </form>
