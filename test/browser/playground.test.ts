@@ -115,6 +115,17 @@ describeWithBrowser('the playground of the dashboard', () => {
     expect(wave.subarray(0, 4).toString()).toBe('RIFF');
     await picture(page, 'playground-speak-done');
 
+    await page.getByRole('combobox', { name: /^Voice/ }).selectOption({ index: 1 });
+    await page.getByRole('combobox', { name: /^Mix with/ }).selectOption({ index: 1 });
+    await page.getByLabel('Its share in %').fill('30');
+    const [asked] = await Promise.all([
+      page.waitForRequest(/\/v1\/audio\/speech$/),
+      page.getByRole('button', { name: 'Generate speech' }).click(),
+    ]);
+    expect(asked.postDataJSON()).toMatchObject({ voice: expect.stringMatching(/^.+\(70\)\+.+\(30\)$/) });
+    // The demo model is none of Kokoro, whose mixes `test/toolboxes/speech/kokoro` hears.
+    await page.getByText('only models of Kokoro mix voices').first().waitFor();
+
     await page.getByRole('link', { name: 'Speech to text' }).click();
     await page.getByLabel('Audio file').setInputFiles({ name: 'hello.wav', mimeType: 'audio/wav', buffer: wave });
     await page.getByRole('button', { name: 'Transcribe', exact: true }).click();

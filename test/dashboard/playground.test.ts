@@ -13,7 +13,7 @@ import {
   readSettings,
 } from '../../dashboard/src/decide/images.ts';
 import { drawAdmission, memoriesOf } from '../../dashboard/src/decide/memory-shares.ts';
-import { snippetOf } from '../../dashboard/src/decide/snippets.ts';
+import { mixVoices, snippetOf } from '../../dashboard/src/decide/snippets.ts';
 import { linesOf, cosineSimilarity } from '../../dashboard/src/decide/vectors.ts';
 import { encodeWav } from '../../dashboard/src/decide/wav.ts';
 import type { Explanation, Hardware } from '../../dashboard/src/types.ts';
@@ -225,4 +225,14 @@ describe('the form of a slot', () => {
       ['5m'],
     ]);
   });
+});
+
+test.each([
+  ['af_bella', '', 50, 'af_bella'],
+  ['af_bella', 'af_bella', 50, 'af_bella'],
+  ['af_bella', 'af_sky', 30, 'af_bella(70)+af_sky(30)'],
+  ['af_bella', 'af_sky', 100, 'af_sky'],
+  ['af_bella', 'af_sky', Number.NaN, 'af_bella'],
+])('mixes the voices %p and %p with %p %%', (first, second, share, mixed) => {
+  expect(mixVoices(first, second, share)).toBe(mixed);
 });

@@ -110,3 +110,9 @@ function pythonOf(value: unknown): string {
       .join(', ')}}`;
   return JSON.stringify(value);
 }
+
+/** A voice as Kokoro-FastAPI writes it: `af_bella(70)+af_sky(30)`. `share`: percent of the second one. */
+export function mixVoices(first: string, second: string, share: number): string {
+  if (second === '' || second === first || !(share > 0)) return first;
+  return share >= 100 ? second : `${first}(${100 - share})+${second}(${share})`;
+}

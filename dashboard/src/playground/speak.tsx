@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
+import { mixVoices } from '../decide/snippets.ts';
 import { at, listOf, textOf } from '../decide/untrusted.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { InputField, SelectField, TextAreaField } from '../parts/fields.tsx';
@@ -20,6 +21,8 @@ export function Speak(): JSX.Element {
   const choice = useSlotChoice('speech');
   const [input, setInput] = useState<string>(EXAMPLES.speech);
   const [voice, setVoice] = useState('');
+  const [second, setSecond] = useState('');
+  const [share, setShare] = useState('50');
   const [speed, setSpeed] = useState('1');
   const [format, setFormat] = useState('wav');
   const [speechUrl, setSpeechUrl] = useState('');
@@ -29,7 +32,7 @@ export function Speak(): JSX.Element {
   const body = {
     model: choice.slot,
     input,
-    ...(voice === '' ? {} : { voice }),
+    ...(voice === '' ? {} : { voice: mixVoices(voice, second, Number(share)) }),
     response_format: format,
     ...(Number(speed) === 1 ? {} : { speed: Number(speed) }),
   };
@@ -49,13 +52,27 @@ export function Speak(): JSX.Element {
             options={[['', P.modelDefault], ...voices.map(({ id, name }) => [id, name] as const)]}
             onValue={setVoice}
           />
+          {voice !== '' && (
+            <SelectField
+              label={P.mixWith}
+              value={second}
+              options={[
+                ['', P.noMix],
+                ...voices.flatMap(({ id, name, isStored }) => (isStored || id === voice ? [] : [[id, name] as const])),
+              ]}
+              onValue={setSecond}
+            />
+          )}
+          {voice !== '' && second !== '' && (
+            <InputField label={P.mixShare} type="number" min="1" max="99" value={share} onValue={setShare} />
+          )}
           <InputField label={P.speed} type="number" min="0.25" max="4" step="0.25" value={speed} onValue={setSpeed} />
           <SelectField label={P.format} value={format} options={FORMATS} onValue={setFormat} />
         </div>
       </RunForm>
       {speechUrl !== '' && <Speech url={speechUrl} format={format} />}
       <Voices voices={voices.filter(({ isStored }) => isStored)} onChanged={() => setChanges(changes + 1)} />
-      <CodeSamples kind="speech" body={{ ...body, voice: voice === '' ? 'alloy' : voice }} />
+      <CodeSamples kind="speech" body={{ voice: 'alloy', ...body }} />
     </>
   );
 }
