@@ -119,6 +119,7 @@ describe('the memory of a machine', () => {
     name: slot,
     text: '',
     problems: [],
+    workloads: [],
     memory: {
       admitted,
       may_wait: false,
