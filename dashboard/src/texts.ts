@@ -58,6 +58,7 @@ export const T = {
   connecting: 'Connecting…',
   live: 'Live',
   capturing: 'Bodies of requests are being captured. “svcctl capture list” shows whose.',
+  find: 'Find',
   stale: 'Disconnected, data may be out of date. Reconnecting…',
   tryNow: 'Retry now',
   signInTitle: 'Sign in with a token',

@@ -242,6 +242,11 @@ describeWithBrowser('the dashboard for a token that may not change anything', ()
       expect(await card.locator('.links a').allTextContents()).toEqual(links);
       const offered = await card.locator('.buttons > *').allTextContents();
       expect(offered.toSorted()).toEqual(buttons);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox').pressSequentially('primary');
+      const actions = given === 'admin' ? ['Unload primary action', 'Restart primary action'] : [];
+      expect(await page.getByRole('option').allTextContents()).toEqual(['primary slot', ...actions]);
+      await page.keyboard.press('Escape');
       await page.getByRole('link', { name: 'Settings' }).click();
       await page.getByRole('heading', { name: 'Tokens' }).waitFor();
       expect(await page.getByRole('button', { name: 'Create token' }).count()).toBe(given === 'admin' ? 1 : 0);
