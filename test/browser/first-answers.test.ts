@@ -1,5 +1,5 @@
 /** What a user must not be misled about: plans that fail, slots that cannot serve a model, broken files, and what the own token allows. */
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
@@ -141,9 +141,75 @@ describeWithBrowser('the dashboard with real slots', () => {
     const last = await card.locator('.last').allTextContents();
     for (const text of last.filter((each) => each !== '')) expect(alarm).not.toContain(text);
     await card.getByRole('link', { name: 'Explain' }).click();
-    const causes = await page.locator('.conditions li p').allTextContents();
+    await page.locator('.tree .why').first().waitFor();
+    const causes = await page.locator('.tree .why').allTextContents();
+    expect(causes.length).toBeGreaterThan(0);
     expect(causes).toEqual([...new Set(causes)]);
     await service.remove('loud');
+  }, 60_000);
+
+  test('shows a slot from its file to the memory of its process, and follows its change', async () => {
+    await service.until('primary', 'answering', isAnswering);
+    const page = await visit(`${service.url}/#/slots/primary/explain`, { width: 1360 });
+    const rows = page.locator('.tree li');
+    await page.locator('.tree').getByText('process').waitFor();
+    expect(await rows.count()).toBe(5);
+    expect(await rows.first().textContent()).toMatch(
+      /^declaration slots\/primary\.toml valid generation \d+revision \d+ in force .*workload svc-slot-primary/,
+    );
+    expect(await rows.nth(3).textContent()).toMatch(/^process \d+\s+device host admitted backend cpu · reserved .* · measured /);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'tree-1360');
+    await service.save('primary', PRIMARY.replace('backend', 'priority = 3\nbackend').replace('demo-fox', 'demo-mouse'));
+    const broken = page.locator('.tree li', { hasText: /^revision/ }).filter({ hasText: 'ModelMissing' });
+    await broken.first().waitFor();
+    await picture(page, 'tree-problem');
+    await service.save('primary', PRIMARY);
+    await broken.first().waitFor({ state: 'detached' });
+    await service.until('primary', 'answering', isAnswering);
+  }, 60_000);
+
+  test('draws why a new model was rejected, against the former one', async () => {
+    const cases = [
+      { request: { messages: [{ role: 'user', content: 'Who jumps?' }], max_tokens: 24 }, expect: { contains: 'fox' }, required: true },
+      { request: { messages: [{ role: 'user', content: 'Say it' }], max_tokens: 24 }, expect: { matches: '\\w' } },
+    ];
+    await mkdir(join(service.configDir, 'checks'), { recursive: true });
+    await writeFile(join(service.configDir, 'checks/fox.jsonl'), cases.map((each) => `${JSON.stringify(each)}\n`).join(''));
+    const save = async (model: string) =>
+      await service.save(
+        'judged',
+        `backend = "cpu"\n[model]\ndefault = "${model}"\n[rollout]\ncheck = "checks/fox.jsonl"\ncompare = true\npass = 0.75\n`,
+      );
+    await save('demo-fox');
+    await service.until('judged', 'answering', isAnswering);
+    await save('demo-owl');
+    await service.until('judged', 'rolled back', (slot) => slot?.status.conditions.some(({ reason }) => reason === 'RolledBack') === true);
+    const page = await visit(`${service.url}/#/slots/judged/history`, LOOKS[1]);
+    const verdict = page.getByRole('region', { name: 'New model rejected' });
+    await verdict.getByText('New model: 1 of 2 cases passed, 100 % needed').waitFor();
+    await verdict.getByText('Former model: 2 of 2 cases passed').waitFor();
+    expect(await verdict.getByRole('row', { name: '1 (required)' }).textContent()).toContain('Who jumps?contains "fox"');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'verdict-dark-1280');
+    await page.setViewportSize({ width: 390, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'verdict-dark-390');
+    await page.setViewportSize({ width: 1920, height: 900 });
+    await page.emulateMedia({ colorScheme: 'light' });
+    await picture(page, 'verdict-1920');
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.evaluate(`location.hash = '#/slots/judged/explain'`);
+    await page
+      .locator('.tree li', { hasText: /^revision \d+ rolled back/ })
+      .getByText('RolledBack')
+      .first()
+      .waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'tree-dark-390');
+    await service.remove('judged');
   }, 60_000);
 
   test('draws formulas and tasks, follows the answer, and keeps the conversation over pages and reloads', async () => {
