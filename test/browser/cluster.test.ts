@@ -81,6 +81,12 @@ describeWithBrowser('the dashboard of a cluster', () => {
     world.cluster = cluster;
   }, 60_000);
 
+  test('groups the table of slots by node', async () => {
+    const page = await visit(`${world.url}/#/slots?view=table&group=node`);
+    const groups = page.locator('.slot-table th[scope=rowgroup]');
+    await eventually('the node is known', async () => (await groups.allTextContents()).join() === 'worker-1.cluster.example (2)');
+  }, 60_000);
+
   test('offers no profiles', async () => {
     const page = await visit(`${world.url}/#/hardware`);
     await page.locator('.gateways').waitFor();

@@ -72,6 +72,31 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     expect(await names.count()).toBe(10);
   }, 60_000);
 
+  test('groups the table and chooses its columns, which the address keeps', async () => {
+    const page = await visit(world.url, { width: 1360 });
+    await page.evaluate(`location.hash = '#/slots?view=table&search=slot-00'`);
+    const groups = page.locator('.slot-table th[scope=rowgroup]');
+    await page.getByLabel('Group by').selectOption({ label: 'State' });
+    await eventually('two groups', async () => (await groups.allTextContents()).join() === 'offline (4),ready (6)');
+    await page.getByText('Columns', { exact: true }).click();
+    for (const column of ['Backend', 'Restarts']) await page.getByRole('checkbox', { name: column }).uncheck();
+    await page.getByRole('checkbox', { name: 'Provider' }).check();
+    expect(await page.getByRole('checkbox', { name: 'Node' }).count()).toBe(0);
+    const titles = page.locator('.slot-table thead th');
+    const chosen = ['Slot', 'State', 'Alarm', 'Model', 'Provider', 'Memory', 'In flight', 'Pending', 'Tokens/s'];
+    await eventually('the columns are chosen', async () => (await titles.allTextContents()).join() === chosen.join());
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'table-groups-1360');
+    await page.reload();
+    await groups.nth(1).waitFor();
+    expect(await titles.allTextContents()).toEqual(chosen);
+    expect(page.url()).toContain('group=state&columns=name%2Cstate');
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'table-groups-dark-390');
+  }, 60_000);
+
   test('finds pages, slots and actions by the keyboard alone', async () => {
     const page = await visit(world.url);
     await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
