@@ -45,12 +45,17 @@ export interface App {
   readonly place: Signal<Place>;
   readonly change: Signal<Change | undefined>;
   readonly needsToken: Signal<boolean>;
+  /** The command palette is open. */
+  readonly palette: Signal<boolean>;
   /** What the user may do; undefined until the service has said it. */
   readonly scope: Signal<Scope | undefined>;
   readonly conversation: ConversationState;
   /** Milliseconds since 1970, updated every second. */
   readonly now: Signal<number>;
 }
+
+/** There, Ctrl+K belongs to the text fields. */
+export const IS_MAC = navigator.userAgent.includes('Mac');
 
 export const AppContext = createContext<App | undefined>(undefined);
 

@@ -1,7 +1,7 @@
 /** Starts the dashboard. */
 import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
-import { AppContext, type App, type Change } from './app-context.ts';
+import { AppContext, IS_MAC, type App, type Change } from './app-context.ts';
 import { Shell } from './shell.tsx';
 import { applyTheme } from './parts/theme-field.tsx';
 import { readPlace } from './decide/route.ts';
@@ -22,6 +22,7 @@ function start(root: Element): void {
   const needsToken = signal(false);
   const client = createClient(() => (needsToken.value = true));
   const place = signal(readPlace(location.hash));
+  const palette = signal(false);
   const now = signal(Date.now());
   const scope = signal<Scope | undefined>(undefined);
   const app: App = {
@@ -30,6 +31,7 @@ function start(root: Element): void {
     place,
     change: signal<Change | undefined>(undefined),
     needsToken,
+    palette,
     scope,
     conversation: { messages: signal(undefined), answer: signal(undefined), running: signal(undefined) },
     now,
@@ -43,6 +45,11 @@ function start(root: Element): void {
     );
   });
   window.addEventListener('hashchange', () => (place.value = readPlace(location.hash)));
+  window.addEventListener('keydown', (event) => {
+    if (event.key.toLowerCase() !== 'k' || !(IS_MAC ? event.metaKey : event.ctrlKey) || needsToken.peek()) return;
+    event.preventDefault();
+    palette.value = !palette.peek();
+  });
   setInterval(() => {
     if (!document.hidden) now.value = Date.now();
   }, SECOND_MS);

@@ -1,6 +1,6 @@
 /** The frame of every page: navigation, connection state, drawer and dialogs. */
 import type { JSX } from 'preact';
-import { useApp } from './app-context.ts';
+import { IS_MAC, useApp } from './app-context.ts';
 import { hashOf, PAGES, type PageName } from './decide/route.ts';
 import { SlotsPage } from './pages/slots.tsx';
 import { Lazy } from './parts/lazy.tsx';
@@ -16,10 +16,11 @@ const LOADERS: Readonly<Record<Exclude<PageName, 'slots'>, () => Promise<() => J
 };
 const loadSignIn = async () => (await import('./pages/tokens.tsx')).SignIn;
 const loadDrawer = async () => (await import('./slots/slot-drawer.tsx')).SlotDrawer;
+const loadPalette = async () => (await import('./slots/command-palette.tsx')).CommandPalette;
 const loadChange = async () => (await import('./slots/change-dialog.tsx')).ChangeDialog;
 
 export function Shell(): JSX.Element {
-  const { place, needsToken, change } = useApp();
+  const { place, needsToken, change, palette } = useApp();
   const { page, slot } = place.value;
   return (
     <>
@@ -38,6 +39,7 @@ export function Shell(): JSX.Element {
           ))}
         </nav>
         {!needsToken.value && <Connection />}
+        {!needsToken.value && <Finder />}
       </header>
       <main id="content" tabIndex={-1}>
         {!needsToken.value && <CaptureNotice />}
@@ -50,6 +52,7 @@ export function Shell(): JSX.Element {
         )}
       </main>
       {page === 'slots' && slot !== undefined && <Lazy load={loadDrawer} />}
+      {palette.value && <Lazy load={loadPalette} />}
       {change.value !== undefined && <Lazy load={loadChange} />}
     </>
   );
@@ -59,6 +62,16 @@ export function Shell(): JSX.Element {
 function skipToContent(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>('#content')?.focus();
+}
+
+/** Opens the command palette. `main.tsx` has its keys. */
+function Finder(): JSX.Element {
+  const { palette } = useApp();
+  return (
+    <button type="button" aria-keyshortcuts={IS_MAC ? 'Meta+K' : 'Control+K'} onClick={() => (palette.value = true)}>
+      {T.find}&nbsp;<kbd>{IS_MAC ? '⌘K' : 'Ctrl K'}</kbd>
+    </button>
+  );
 }
 
 function Connection(): JSX.Element {

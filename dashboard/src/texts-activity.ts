@@ -55,6 +55,8 @@ export const SLOT_COLUMNS = {
   state: 'State',
   alarm: 'Alarm',
   model: 'Model',
+  provider: 'Provider',
+  node: 'Node',
   backend: 'Backend',
   memory: 'Memory',
   inFlight: 'In flight',
@@ -62,6 +64,9 @@ export const SLOT_COLUMNS = {
   rate: 'Tokens/s',
   restarts: 'Restarts',
 } as const;
+
+/** Words before facts in the tree of a slot, where the name of the fact is none. */
+export const TREE_FACTS: Readonly<Partial<Record<string, string>>> = { at: 'since', inFlight: 'in flight', parked: 'waiting' };
 
 export const USAGE_GROUPS = [
   ['token', 'Caller'],
@@ -72,6 +77,15 @@ export const USAGE_GROUPS = [
 export const A = {
   changeTook: (duration: string): string => `The last change took ${duration}`,
   changeTakes: (duration: string): string => `Changing for ${duration}`,
+  verdict: 'New model rejected',
+  score: {
+    rejected: (passed: number, cases: number, needed: number) => `New model: ${passed} of ${cases} cases passed, ${needed} % needed`,
+    former: (passed: number, cases: number) => `Former model: ${passed} of ${cases} cases passed`,
+  },
+  failedCases: 'Failed cases',
+  caseTitles: ['Case', 'Question', 'Expected', 'Answer'],
+  requiredCase: (number: number) => `${number} (required)`,
+  tree: 'From the declaration to the device',
   search: 'Search events',
   empty: 'No events yet',
   noMatch: 'No events match your search',
@@ -98,6 +112,8 @@ export const A = {
   marks: { failure: 'Failures', change: 'Swaps and new revisions' },
   range: 'Range',
   groupBy: 'Group by',
+  notGrouped: 'Nothing',
+  columns: 'Columns',
   requests: 'Requests',
   errors: 'Errors',
   inputTokens: 'Input tokens',
@@ -147,8 +163,6 @@ export const A = {
   free: 'free',
   freeMemory: 'Free',
   otherPrograms: 'Other programs',
-  otherSlots: 'Slots before this one',
-  thisSlot: 'This slot',
   noneReserved: 'No memory reserved',
   devices: 'Devices',
   noDevices: 'No GPU or NPU found',

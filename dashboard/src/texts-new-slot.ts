@@ -1,5 +1,9 @@
-/** Texts of the dialogs that declare slots, and delete slots and models; loaded after the first cards. */
+/** Texts of the command palette, and of the dialogs for new and deleted slots; loaded after the first cards. */
 export const N = {
+  commands: 'Commands',
+  commandHint: 'Find a page, a slot or an action',
+  commandKinds: { page: 'page', slot: 'slot', action: 'action', create: 'action' },
+  noCommands: 'Nothing matches',
   open: 'New slot…',
   title: 'New slot',
   purpose: 'Purpose',

@@ -37,6 +37,8 @@ export type ProviderListing = Facts<z.output<typeof answers.ProviderEntry>>;
 export type ModelListing = Facts<z.output<typeof answers.ModelEntry>>;
 export type ModelDetail = Facts<z.output<typeof answers.ModelDetail>>;
 
+export type WorkloadListing = Facts<z.output<typeof answers.WorkloadEntry>>;
+
 export interface PullListing {
   readonly id: string;
   readonly progress: Progress | undefined;
@@ -106,6 +108,7 @@ export interface Manage {
     options: { readonly tail: number; readonly follow: boolean },
     signal: AbortSignal,
   ): Promise<AsyncIterable<{ readonly text: string }> | undefined>;
+  workloads(slot: SlotName): readonly WorkloadListing[];
   lastPassAgeMs(): number;
   providers(): Promise<readonly ProviderListing[]>;
   models(): Promise<readonly ModelListing[]>;

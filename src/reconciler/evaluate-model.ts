@@ -1,4 +1,5 @@
 /** Lets a model answer the cases of its slot, and settles what follows. `decide/` judges the answers. */
+import type { EvaluationReport } from '../evaluation/decide/evaluation-report.ts';
 import { judgeReport } from '../evaluation/decide/verdict.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { ActionArgs, Evaluation } from './decide/facts/actions.ts';
@@ -26,10 +27,14 @@ export async function evaluateModel(
   }
   const { accepted, because } = problem === undefined ? judgeReport(report, rules) : { accepted: false, because: problem };
   const misses = accepted ? [] : [...report.misses];
-  const verdict = { outcome: accepted ? 'passed' : onFailure, revision, checks: checks.digest, because, misses } as const;
+  const score =
+    accepted || problem !== undefined ? undefined : { ...countsOf(report), before: rules.compare ? countsOf(rules.compare.report) : null };
+  const verdict = { outcome: accepted ? 'passed' : onFailure, revision, checks: checks.digest, because, misses, score } as const;
   source?.settle?.(slot, { kind: 'verdict', generation, verdict });
   return true;
 }
+
+const countsOf = ({ cases, passed }: EvaluationReport) => ({ cases, passed });
 
 async function reportOn(evaluation: Evaluation | undefined, args: ActionArgs['evaluate'], signal: AbortSignal) {
   const none = { cases: args.checks.cases.length, passed: 0, misses: [], firstTokenP95: undefined, tokensPerSecond: undefined };

@@ -237,6 +237,7 @@ export function createLoop(deps: LoopDeps) {
     idle: pacer.idle,
     /** When the last pass ended, in milliseconds of the clock's `now()`; undefined before the first. */
     lastPassAt: () => passedAt,
+    workloads: planner.workloads,
     /** Runs until the signal aborts; resolves when every action under way has ended. Workloads keep running. */
     async start(signal: AbortSignal): Promise<void> {
       for (const port of [deps.source, runtime, deps.models, traffic]) port.changes(pacer.wake, signal);

@@ -15,7 +15,7 @@ import { desire, rememberTemplating, templatingOf, type DesireDeps } from './rem
 import { observedFacts, trackObservation } from './remember/merge-observation.ts';
 import type { Observation } from './observe.ts';
 import type { Parts } from '../platform/decide/parse-json.ts';
-import type { Clock, DesiredSlot, DesiredState, ModelStore, Runtime, Traffic } from './ports.ts';
+import type { Clock, DesiredSlot, DesiredState, ModelStore, ObservedWorkload, Runtime, Traffic } from './ports.ts';
 import { rememberSteps } from './remember/remember-plans.ts';
 import type { Prepared, Reporter } from './report.ts';
 import type { SlotName } from '../schema/words/names.ts';
@@ -63,10 +63,12 @@ export function createPassPlanner(deps: PassPlannerDeps) {
   const { traits } = runtime;
   const templating = rememberTemplating(templatingOf(deps));
   const plans = rememberSteps();
+  let workloads: readonly ObservedWorkload[] = [];
 
   /** Nothing is awaited here: what is tracked and what is planned come from the same moment. */
   function track({ state, seen, models, leading, takesOver, recalled, now }: PassInput): Observed {
     const { published } = reporter;
+    if (seen.runtime.ok) ({ workloads } = seen.runtime.value);
     const use = traffic.read();
     const vanished = trackObservation(tracker, { slots: state.slots, seen, traffic: use, traits, published, takesOver, recalled, now });
     for (const { id, slot } of vanished) {
@@ -88,6 +90,8 @@ export function createPassPlanner(deps: PassPlannerDeps) {
   }
 
   return {
+    /** As observed last. */
+    workloads: () => workloads,
     /** Repeating it in the same pass is harmless. */
     *plan(input: PassInput): Parts<PlannedPass> {
       const { state, seen, leading, now } = input;

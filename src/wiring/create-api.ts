@@ -25,7 +25,7 @@ import { createFit } from './fit-model.ts';
 import { createInventory } from './inventory.ts';
 import { createModelManagement, createModelSearch } from './manage-models.ts';
 import { openRecords } from './open-records.ts';
-import { createLogSource } from './service-parts.ts';
+import { createLogSource, createWorkloadSource } from './service-parts.ts';
 import { readSitePolicy } from './site-policy.ts';
 import { sleep } from '../platform/clock.ts';
 import { messageOf } from '../platform/error-text.ts';
@@ -220,6 +220,7 @@ function createManage(options: ServiceOptions, { world, controller }: Pick<ApiPa
     ask: traffic.parking.ask,
     events: controller.events,
     logs: createLogSource(board, world.runtime),
+    workloads: createWorkloadSource(controller, world.runtime),
     lastPassAgeMs: () => clock.now() - (loop.lastPassAt() ?? startedAt),
     hardware: async () => world.host.read(AbortSignal.timeout(HARDWARE_TIMEOUT_MS)),
   };

@@ -14,7 +14,9 @@ import type { HttpApi } from '../api/server/server.ts';
 import { canSharePorts, untilFree } from './start-workers.ts';
 import type { ServiceOptions } from './world.ts';
 import type { Board } from '../reconciler/board.ts';
-import type { Runtime, StatusSink } from '../reconciler/ports.ts';
+import { isoTime } from '../api/manage/decide/slot-view.ts';
+import { pidOfProcessId } from '../host/process/decide/process-facts.ts';
+import type { ObservedWorkload, Runtime, StatusSink, Traffic } from '../reconciler/ports.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 import type { Log } from '../platform/log.ts';
 import { announce } from '../remote/mdns.ts';
@@ -55,6 +57,41 @@ export function createLogSource(board: Pick<Board, 'current'>, runtime: Runtime)
     const [newest] = own.toSorted((a, b) => (b.startedAt ?? 0) - (a.startedAt ?? 0));
     return newest && runtime.logs(newest.id, options, signal);
   };
+}
+
+/** The workloads of a slot as the last pass observed them, with the requests that they have now. */
+export function createWorkloadSource({ board, loop, traffic }: WorkloadFacts, { traits }: Pick<Runtime, 'traits'>): Manage['workloads'] {
+  return (name) => {
+    const own = loop.workloads().filter(({ slot }) => slot === name);
+    if (own.length === 0) return [];
+    const targets = new Set(
+      board
+        .current()
+        .slots.get(name)
+        ?.targets.map(({ workload }) => workload),
+    );
+    const activity = traffic.read().workloads;
+    return own.map(({ id, memoryBytes: used, startedAt, waitingReason, missing, exit, ...workload }) => ({
+      ...workload,
+      serving: targets.has(id),
+      startedAt: startedAt === undefined ? null : isoTime(startedAt),
+      pid: traits.kind === 'process' ? pidOfProcessId(id) : null,
+      container: traits.kind === 'podman' ? id.slice(0, SHORT_ID) : null,
+      inFlight: activity.get(id)?.inFlight ?? 0,
+      memoryBytes: used === undefined ? null : used.host + (used.mapped ?? 0),
+      deviceMemoryBytes: used?.device,
+      message: waitingReason?.message ?? missing?.message ?? exit?.message,
+    }));
+  };
+}
+
+/** As podman prints it. */
+const SHORT_ID = 12;
+
+interface WorkloadFacts {
+  readonly board: Pick<Board, 'current'>;
+  readonly loop: { workloads(): readonly ObservedWorkload[] };
+  readonly traffic: Pick<Traffic, 'read'>;
 }
 
 export interface Listening extends ListenFacts {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { PodListing } from '../../src/schema/status/cluster-listing.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { startWorld, type World } from '../api/manage/world.ts';
+import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
 
@@ -60,23 +61,30 @@ describeWithBrowser('the dashboard of a cluster', () => {
     expect(await page.locator('.pods li').count()).toBe(5);
     await page.getByText('2 of 5 ready').waitFor();
     await page.locator('.pods').getByRole('link', { name: 'embed' }).click();
-    await page.getByRole('dialog', { name: 'embed' }).locator('.pods li').first().waitFor();
+    await page.getByRole('dialog', { name: 'embed' }).locator('.tree').getByText('eeeee').waitFor();
   }, 60_000);
 
   test('shows in the drawer of a slot why its pods do not run, and updates them', async () => {
     const page = await visit(`${world.url}/#/slots/primary/explain`);
-    const pods = page.getByRole('dialog', { name: 'primary' }).locator('.pods li');
+    const pods = page.getByRole('dialog', { name: 'primary' }).locator('.tree li').filter({ hasText: /^pod / });
     await pods.first().waitFor();
     expect(await pods.allTextContents()).toEqual([
-      expect.stringMatching(/bbbbb Crashed.*exited with code 3.*worker-1.*4 restarts/),
-      expect.stringMatching(/ccccc Unschedulable.*Insufficient nvidia.com\/gpu.*Not scheduled/),
+      expect.stringMatching(/bbbbb Crashed.*node worker-1.*restarts 4\s+A replica exited with code 3/),
+      expect.stringMatching(/ccccc Unschedulable.*Insufficient nvidia.com\/gpu/),
       expect.stringContaining('ddddd Terminating'),
       expect.stringContaining('aaaaa Ready'),
     ]);
     const { cluster } = world;
     if (cluster !== undefined) world.cluster = { ...cluster, pods: [pod(PRIMARY, 'fffff')] };
-    await page.getByText('1 of 1 ready').waitFor();
+    await eventually('only the new pod', async () => (await pods.allTextContents()).join().includes('fffff'));
+    expect(await pods.count()).toBe(1);
     world.cluster = cluster;
+  }, 60_000);
+
+  test('groups the table of slots by node', async () => {
+    const page = await visit(`${world.url}/#/slots?view=table&group=node`);
+    const groups = page.locator('.slot-table th[scope=rowgroup]');
+    await eventually('the node is known', async () => (await groups.allTextContents()).join() === 'worker-1.cluster.example (2)');
   }, 60_000);
 
   test('offers no profiles', async () => {
@@ -97,7 +105,7 @@ describeWithBrowser('the dashboard of a cluster', () => {
       const page = await visit(`${world.url}/#/hardware`, look);
       for (const place of ['hardware', 'slots/primary/explain']) {
         await page.evaluate(`location.hash = '#/${place}'`);
-        await page.locator('.pods:visible').last().waitFor();
+        await page.getByText('bbbbb').locator('visible=true').last().waitFor();
         expect([place, await accessibilityFaults(page)]).toEqual([place, []]);
         expect([place, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([place, 0]);
         await picture(page, `cluster-${place.replaceAll('/', '-')}-${look.theme}-${look.width}`);
@@ -120,7 +128,7 @@ describeWithBrowser('the dashboard of a machine', () => {
 
   test('shows neither gateways nor pods', async () => {
     const page = await visit(`${world.url}/#/slots/primary/explain`);
-    await page.getByRole('heading', { name: 'Conditions' }).waitFor();
+    await page.locator('.tree').waitFor();
     await page.evaluate(`location.hash = '#/hardware'`);
     await page.getByRole('heading', { name: 'Providers' }).waitFor();
     expect(await page.locator('.pods, .gateways').count()).toBe(0);

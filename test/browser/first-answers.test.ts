@@ -1,12 +1,8 @@
-/** What a user must not be misled about: plans that fail, slots that cannot serve a model, broken files, and what the own token allows. */
-import { readFile } from 'node:fs/promises';
+/** What a user must not be misled about: plans that fail, slots that cannot serve a model, broken files, and why a model is rejected. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import type { Scope } from '../../src/schema/words/access.ts';
-import { SlotName } from '../../src/schema/words/names.ts';
-import { startWorld, type World } from '../api/manage/world.ts';
-import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { isAnswering, startService, type Service } from '../support/service.ts';
 import { accessibilityFaults, LOOKS, picture, setUpBrowser } from './visit.ts';
@@ -141,9 +137,75 @@ describeWithBrowser('the dashboard with real slots', () => {
     const last = await card.locator('.last').allTextContents();
     for (const text of last.filter((each) => each !== '')) expect(alarm).not.toContain(text);
     await card.getByRole('link', { name: 'Explain' }).click();
-    const causes = await page.locator('.conditions li p').allTextContents();
+    await page.locator('.tree .why').first().waitFor();
+    const causes = await page.locator('.tree .why').allTextContents();
+    expect(causes.length).toBeGreaterThan(0);
     expect(causes).toEqual([...new Set(causes)]);
     await service.remove('loud');
+  }, 60_000);
+
+  test('shows a slot from its file to the memory of its process, and follows its change', async () => {
+    await service.until('primary', 'answering', isAnswering);
+    const page = await visit(`${service.url}/#/slots/primary/explain`, { width: 1360 });
+    const rows = page.locator('.tree li');
+    await page.locator('.tree').getByText('process').waitFor();
+    expect(await rows.count()).toBe(5);
+    expect(await rows.first().textContent()).toMatch(
+      /^declaration slots\/primary\.toml valid generation \d+revision \d+ in force .*workload svc-slot-primary/,
+    );
+    expect(await rows.nth(3).textContent()).toMatch(/^process \d+\s+device host admitted backend cpu · reserved .* · measured /);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'tree-1360');
+    await service.save('primary', PRIMARY.replace('backend', 'priority = 3\nbackend').replace('demo-fox', 'demo-mouse'));
+    const broken = page.locator('.tree li', { hasText: /^revision/ }).filter({ hasText: 'ModelMissing' });
+    await broken.first().waitFor();
+    await picture(page, 'tree-problem');
+    await service.save('primary', PRIMARY);
+    await broken.first().waitFor({ state: 'detached' });
+    await service.until('primary', 'answering', isAnswering);
+  }, 60_000);
+
+  test('draws why a new model was rejected, against the former one', async () => {
+    const cases = [
+      { request: { messages: [{ role: 'user', content: 'Who jumps?' }], max_tokens: 24 }, expect: { contains: 'fox' }, required: true },
+      { request: { messages: [{ role: 'user', content: 'Say it' }], max_tokens: 24 }, expect: { matches: '\\w' } },
+    ];
+    await mkdir(join(service.configDir, 'checks'), { recursive: true });
+    await writeFile(join(service.configDir, 'checks/fox.jsonl'), cases.map((each) => `${JSON.stringify(each)}\n`).join(''));
+    const save = async (model: string) =>
+      await service.save(
+        'judged',
+        `backend = "cpu"\n[model]\ndefault = "${model}"\n[rollout]\ncheck = "checks/fox.jsonl"\ncompare = true\npass = 0.75\n`,
+      );
+    await save('demo-fox');
+    await service.until('judged', 'answering', isAnswering);
+    await save('demo-owl');
+    await service.until('judged', 'rolled back', (slot) => slot?.status.conditions.some(({ reason }) => reason === 'RolledBack') === true);
+    const page = await visit(`${service.url}/#/slots/judged/history`, LOOKS[1]);
+    const verdict = page.getByRole('region', { name: 'New model rejected' });
+    await verdict.getByText('New model: 1 of 2 cases passed, 100 % needed').waitFor();
+    await verdict.getByText('Former model: 2 of 2 cases passed').waitFor();
+    expect(await verdict.getByRole('row', { name: '1 (required)' }).textContent()).toContain('Who jumps?contains "fox"');
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'verdict-dark-1280');
+    await page.setViewportSize({ width: 390, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'verdict-dark-390');
+    await page.setViewportSize({ width: 1920, height: 900 });
+    await page.emulateMedia({ colorScheme: 'light' });
+    await picture(page, 'verdict-1920');
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.evaluate(`location.hash = '#/slots/judged/explain'`);
+    await page
+      .locator('.tree li', { hasText: /^revision \d+ rolled back/ })
+      .getByText('RolledBack')
+      .first()
+      .waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'tree-dark-390');
+    await service.remove('judged');
   }, 60_000);
 
   test('draws formulas and tasks, follows the answer, and keeps the conversation over pages and reloads', async () => {
@@ -208,47 +270,4 @@ describeWithBrowser('the dashboard with real slots', () => {
       { role: 'tool', tool_call_id: 'call_1', content: '22 degrees' },
     ]);
   }, 60_000);
-});
-
-describeWithBrowser('the dashboard for a token that may not change anything', () => {
-  const visit = setUpBrowser();
-  let world: World;
-  let scope: Scope = 'read-only';
-
-  beforeAll(async () => {
-    world = await startWorld({
-      dashboard: 'dashboard/dist',
-      authorize: () => ({ ok: true, caller: { key: 'caller', identity: 'me', scope } }),
-    });
-    world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
-    await world.idle();
-  }, 120_000);
-  afterAll(async () => {
-    await world.close();
-  });
-
-  test.each([
-    ['read-only', ['Explain', 'Timeline'], []],
-    ['all', ['Explain', 'Timeline', 'Logs'], []],
-    ['admin', ['Explain', 'Timeline', 'Logs', 'Edit'], ['Change model', 'Restart', 'Unload']],
-  ] as const)(
-    'shows a token of scope "%s" the links %j',
-    async (given, links, buttons) => {
-      scope = given;
-      const page = await visit(world.url);
-      const card = page.locator('[data-slot=primary]');
-      await card.getByRole('link', { name: 'Explain' }).waitFor();
-      await eventually('the links are shown', async () => (await page.locator('[data-slot=primary] .links a').count()) === links.length);
-      expect(await card.locator('.links a').allTextContents()).toEqual(links);
-      const offered = await card.locator('.buttons > *').allTextContents();
-      expect(offered.toSorted()).toEqual(buttons);
-      await page.getByRole('link', { name: 'Settings' }).click();
-      await page.getByRole('heading', { name: 'Tokens' }).waitFor();
-      expect(await page.getByRole('button', { name: 'Create token' }).count()).toBe(given === 'admin' ? 1 : 0);
-      await page.getByRole('link', { name: 'Playground' }).click();
-      if (given === 'read-only') await page.getByText('Your token does not allow this').waitFor();
-      expect(await accessibilityFaults(page)).toEqual([]);
-    },
-    60_000,
-  );
 });

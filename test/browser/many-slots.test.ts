@@ -5,7 +5,7 @@ import { startWorld, type World } from '../api/manage/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { countCalls } from './count-calls.ts';
-import { picture, setUpBrowser } from './visit.ts';
+import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
 
 const SLOTS = 200;
 const EVENTS = 2000;
@@ -70,6 +70,85 @@ describeWithBrowser('the dashboard with two hundred slots', () => {
     await page.keyboard.press('Escape');
     await page.waitForURL(/#\/slots\?view=table&sort=-name&search=slot-19$/);
     expect(await names.count()).toBe(10);
+  }, 60_000);
+
+  test('groups the table and chooses its columns, which the address keeps', async () => {
+    const page = await visit(world.url, { width: 1360 });
+    await page.evaluate(`location.hash = '#/slots?view=table&search=slot-00'`);
+    const groups = page.locator('.slot-table th[scope=rowgroup]');
+    await page.getByLabel('Group by').selectOption({ label: 'State' });
+    await eventually('two groups', async () => (await groups.allTextContents()).join() === 'offline (4),ready (6)');
+    await page.getByText('Columns', { exact: true }).click();
+    for (const column of ['Backend', 'Restarts']) await page.getByRole('checkbox', { name: column }).uncheck();
+    await page.getByRole('checkbox', { name: 'Provider' }).check();
+    expect(await page.getByRole('checkbox', { name: 'Node' }).count()).toBe(0);
+    const titles = page.locator('.slot-table thead th');
+    const chosen = ['Slot', 'State', 'Alarm', 'Model', 'Provider', 'Memory', 'In flight', 'Pending', 'Tokens/s'];
+    await eventually('the columns are chosen', async () => (await titles.allTextContents()).join() === chosen.join());
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'table-groups-1360');
+    await page.reload();
+    await groups.nth(1).waitFor();
+    expect(await titles.allTextContents()).toEqual(chosen);
+    expect(page.url()).toContain('group=state&columns=name%2Cstate');
+    await page.setViewportSize({ width: 390, height: 740 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+    await picture(page, 'table-groups-dark-390');
+  }, 60_000);
+
+  test('finds pages, slots and actions by the keyboard alone', async () => {
+    const page = await visit(world.url);
+    await page.locator('[data-slot=slot-199]').waitFor({ state: 'attached' });
+    const typed = page.getByRole('combobox', { name: 'Find a page' });
+    const options = page.getByRole('option');
+    const find = async (text: string): Promise<void> => {
+      await page.keyboard.press('Control+k');
+      await typed.waitFor();
+      expect(await page.evaluate('document.activeElement.role')).toBe('combobox');
+      await page.keyboard.type(text);
+    };
+    await page.getByRole('button', { name: 'Find Ctrl K' }).click();
+    await typed.waitFor();
+    await page.keyboard.press('Escape');
+    await typed.waitFor({ state: 'detached' });
+    await find('007');
+    expect(await options.allTextContents()).toEqual(['slot-007 slot', 'Unload slot-007 action', 'Restart slot-007 action']);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await picture(page, 'palette');
+    for (const [width, colorScheme] of [
+      [390, 'dark'],
+      [1920, 'light'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme });
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+      await picture(page, `palette-${colorScheme}-${width}`);
+    }
+    await page.keyboard.press('ArrowDown');
+    expect(await page.locator('[aria-selected=true]').textContent()).toBe('Unload slot-007 action');
+    expect(await typed.getAttribute('aria-activedescendant')).toBe(await page.locator('[aria-selected=true]').getAttribute('id'));
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'Unload slot "slot-007"' }).waitFor();
+    await page.keyboard.press('Escape');
+    await find('slot 100');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'slot-100' }).waitFor();
+    await find('theme dark');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    await find('new slot');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'New slot' }).getByLabel('Purpose').waitFor();
+    await page.keyboard.press('Escape');
+    await find('nothing like this');
+    await page.getByText('Nothing matches').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.type('hardw');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Hardware' }).waitFor();
   }, 60_000);
 
   test('shows all cards, filters them, and redraws only the card of an event', async () => {

@@ -1,11 +1,14 @@
-/** The life of a token, from its creation in the dashboard to the first rejected request, with the real service. */
+/** The life of a token, from its creation in the dashboard to the first rejected request, and what each scope sees. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Scope } from '../../src/schema/words/access.ts';
+import { SlotName } from '../../src/schema/words/names.ts';
+import { startWorld, type World } from '../api/manage/world.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeWithBrowser } from '../support/require/require-browser.ts';
 import { ownEnvironment, startService, type Service } from '../support/service.ts';
-import { picture, setUpBrowser } from './visit.ts';
+import { accessibilityFaults, picture, setUpBrowser } from './visit.ts';
 
 describeWithBrowser('tokens in the dashboard', () => {
   const visit = setUpBrowser();
@@ -68,4 +71,52 @@ describeWithBrowser('tokens in the dashboard', () => {
     await response.text();
     return response.status;
   }
+});
+
+describeWithBrowser('the dashboard for a token that may not change anything', () => {
+  const visit = setUpBrowser();
+  let world: World;
+  let scope: Scope = 'read-only';
+
+  beforeAll(async () => {
+    world = await startWorld({
+      dashboard: 'dashboard/dist',
+      authorize: () => ({ ok: true, caller: { key: 'caller', identity: 'me', scope } }),
+    });
+    world.save(SlotName.parse('primary'), 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    await world.idle();
+  }, 120_000);
+  afterAll(async () => {
+    await world.close();
+  });
+
+  test.each([
+    ['read-only', ['Explain', 'Timeline'], []],
+    ['all', ['Explain', 'Timeline', 'Logs'], []],
+    ['admin', ['Explain', 'Timeline', 'Logs', 'Edit'], ['Change model', 'Restart', 'Unload']],
+  ] as const)(
+    'shows a token of scope "%s" the links %j',
+    async (given, links, buttons) => {
+      scope = given;
+      const page = await visit(world.url);
+      const card = page.locator('[data-slot=primary]');
+      await card.getByRole('link', { name: 'Explain' }).waitFor();
+      await eventually('the links are shown', async () => (await page.locator('[data-slot=primary] .links a').count()) === links.length);
+      expect(await card.locator('.links a').allTextContents()).toEqual(links);
+      const offered = await card.locator('.buttons > *').allTextContents();
+      expect(offered.toSorted()).toEqual(buttons);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox').pressSequentially('primary');
+      const actions = given === 'admin' ? ['Unload primary action', 'Restart primary action'] : [];
+      expect(await page.getByRole('option').allTextContents()).toEqual(['primary slot', ...actions]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('link', { name: 'Settings' }).click();
+      await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+      expect(await page.getByRole('button', { name: 'Create token' }).count()).toBe(given === 'admin' ? 1 : 0);
+      await page.getByRole('link', { name: 'Playground' }).click();
+      if (given === 'read-only') await page.getByText('Your token does not allow this').waitFor();
+      expect(await accessibilityFaults(page)).toEqual([]);
+    },
+    60_000,
+  );
 });

@@ -146,6 +146,7 @@ describe('the memory of a machine', () => {
     name: slot,
     text: '',
     problems: [],
+    workloads: [],
     memory: {
       admitted,
       may_wait: false,

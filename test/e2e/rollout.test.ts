@@ -76,6 +76,7 @@ describe('A new model that fails the cases of its slot', () => {
       await loop.end();
       expect([loop.failures, [...loop.answers]]).toEqual([[], [FOX]]);
       expect(condition(slot, 'Stalled')?.message).toContain('0 of 2 cases passed (0 %)');
+      expect(slot.status).toMatchObject({ rollout: { score: { cases: 2, passed: 0, before: null } } });
       if (swap === 'auto') expect(await servingProcess(service)).toBe(before);
       expect(await explain()).toContain(`case 1 (required): "Who knows the fox?"\n    expected: `);
       expect(await explain()).toContain(`answered: "${OWL}"`);

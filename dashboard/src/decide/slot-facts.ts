@@ -1,6 +1,7 @@
 /** What the page shows of slots, pods and profiles, and the actions it offers. Pure. */
 import type { StalledReason } from '../../../src/schema/status/reasons.ts';
 import type { AT_REST_REASONS } from '../../../src/schema/status/slot-reasons.ts';
+import { isTable } from './patch.ts';
 import type { Condition, Pod, ProfileEntry, Slot, SlotState, TimelineEntry } from '../types.ts';
 
 /** The condition that requires action by the user, if any. */
@@ -147,6 +148,17 @@ export function summarize(slots: readonly Slot[]): Summary {
     ),
     memoryBytes: slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memory_bytes ?? 0)), 0),
   };
+}
+
+/** How many cases the rejected model and the former one have passed, and which share the rejected one needed. */
+export function scoresOf({ spec, status: { rollout } }: Slot) {
+  if (rollout === null || rollout.score === null) return [];
+  const { cases, passed, before } = rollout.score;
+  const rules = isTable(spec?.['rollout']) ? spec['rollout'] : {};
+  const pass = Number(rules['pass'] ?? 1);
+  const worst = before === null ? 0 : before.passed / Math.max(1, before.cases) - Number(rules['tolerance'] ?? 0);
+  const score = { model: 'rejected', cases, passed, needed: Math.max(pass, worst) } as const;
+  return before === null ? [score] : [score, { ...before, model: 'former', needed: score.needed } as const];
 }
 
 /** Matches name, model, state and backend; each word must occur. */

@@ -13,11 +13,15 @@ export function applyTheme(theme = storedTheme()): void {
   document.documentElement.dataset['theme'] = theme;
 }
 
+export function selectTheme(theme: string): void {
+  localStorage.setItem(KEY, theme);
+  applyTheme(theme);
+}
+
 export function ThemeField(): JSX.Element {
   const [theme, setTheme] = useState(storedTheme);
   const select = (next: string): void => {
-    localStorage.setItem(KEY, next);
-    applyTheme(next);
+    selectTheme(next);
     setTheme(next);
   };
   return <SelectField label={T.theme} value={theme} options={THEMES} onValue={select} isInline />;

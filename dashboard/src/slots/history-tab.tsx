@@ -1,4 +1,4 @@
-/** The revisions of a slot, newest first, each with an undo; and whether edits take effect. */
+/** The revisions of a slot, newest first, each with an undo; whether edits take effect; why a model was rejected. */
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
@@ -6,6 +6,9 @@ import { formatTime } from '../decide/format.ts';
 import { messageOf } from '../io/client.ts';
 import { LoadStatus, useLoaded } from '../parts/use-loaded.tsx';
 import { isTable } from '../decide/patch.ts';
+import { scoresOf } from '../decide/slot-facts.ts';
+import { DataTable } from '../parts/data-table.tsx';
+import { A } from '../texts-activity.ts';
 import { T } from '../texts.ts';
 import type { Revision, Revisions, Slot } from '../types.ts';
 import { undoChange } from './slot-actions.ts';
@@ -18,6 +21,7 @@ export function HistoryTab({ name }: { readonly name: string }): JSX.Element {
   return (
     <div class="tab">
       {slot !== undefined && <Pause slot={slot} />}
+      {slot !== undefined && <Verdict slot={slot} />}
       <LoadStatus loaded={loaded} />
       {loaded.kind === 'done' && loaded.value.revisions.length === 0 && <p>{loaded.value.kept ? T.noHistory : T.historyOff}</p>}
       {loaded.kind === 'done' && (
@@ -58,6 +62,38 @@ function Pause({ slot: { name, spec, resource_version: version } }: { readonly s
       )}
       {failure !== '' && <p role="alert">{failure}</p>}
     </div>
+  );
+}
+
+/** Why the model of the last edit gets no requests, and which cases it has failed. */
+function Verdict({ slot }: { readonly slot: Slot }): JSX.Element | null {
+  const { rollout } = slot.status;
+  if (rollout === null) return null;
+  return (
+    <section class="verdict" aria-label={A.verdict}>
+      <h3>{A.verdict}</h3>
+      <p class="alarm">{rollout.because}</p>
+      {scoresOf(slot).map(({ model, passed, cases, needed }) => (
+        <div key={model}>
+          {A.score[model](passed, cases, Math.round(needed * 100))}
+          <div class="lane" aria-hidden="true" style={{ '--budget': `${needed * 100}%` }}>
+            <span class="bar" style={{ width: `${(passed / Math.max(1, cases)) * 100}%` }} />
+          </div>
+        </div>
+      ))}
+      {rollout.misses.length > 0 && (
+        <DataTable label={A.failedCases} titles={A.caseTitles}>
+          {rollout.misses.map(({ case: number, required, question, expectation, answer }) => (
+            <tr key={number}>
+              <th scope="row">{required ? A.requiredCase(number) : number}</th>
+              <td>{question}</td>
+              <td>{expectation}</td>
+              <td>{answer}</td>
+            </tr>
+          ))}
+        </DataTable>
+      )}
+    </section>
   );
 }
 

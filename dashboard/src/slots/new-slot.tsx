@@ -24,7 +24,7 @@ export function NewSlot(): JSX.Element {
   );
 }
 
-function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+export function NewSlotDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
   const { client, change, store } = useApp();
   const [purpose, setPurpose] = useState<Purpose>('chat');
   const [model, setModel] = useState('');

@@ -15,81 +15,58 @@ const EVERY_SECONDS = 5;
 /** The service lists unready pods first. */
 const MAX_PODS = 100;
 
-/** Polls. Without `slot`: all pods. Another value of `changed` reloads at once. */
-function useCluster(slot: string | undefined, changed?: unknown): Loaded<Cluster> {
+/** Polls in a cluster, long lists less often. Without `slot`: all pods. Another value of `changed` reloads at once. */
+export function useCluster(slot?: string, changed?: unknown, limit = MAX_PODS): Loaded<Cluster | undefined> {
   const { client, now } = useApp();
+  const isOn = useIsCluster() && limit > 0;
   const round = useSelector(() => Math.floor(now.value / 1000 / EVERY_SECONDS));
   const ofSlot = slot === undefined ? '' : `&slot=${encodeURIComponent(slot)}`;
-  return useLoaded((signal) => client.fetchJson<Cluster>(`/api/cluster?limit=${MAX_PODS}${ofSlot}`, { signal }), [slot, round, changed]);
+  const load = async (signal: AbortSignal) =>
+    isOn ? await client.fetchJson<Cluster>(`/api/cluster?limit=${limit}${ofSlot}`, { signal }) : undefined;
+  return useLoaded(load, [slot, isOn && Math.floor(round / Math.ceil(limit / MAX_PODS)), changed]);
 }
 
-export function SlotPods({ slot, changed }: { readonly slot: string; readonly changed: unknown }): JSX.Element | null {
-  return useIsCluster() ? <PodsOfSlot slot={slot} changed={changed} /> : null;
-}
-
-/** The gateway replicas and the pods of all slots. */
-export function ClusterPanels(): JSX.Element | null {
-  return useIsCluster() ? <AllPods /> : null;
-}
-
-function useIsCluster(): boolean {
+export function useIsCluster(): boolean {
   const { store } = useApp();
   return useSelector(() => store.status.value?.runtime === 'kube');
 }
 
-function PodsOfSlot({ slot, changed }: { readonly slot: string; readonly changed: unknown }): JSX.Element {
-  const loaded = useCluster(slot, changed);
-  return (
-    <section>
-      <h3>{A.pods}</h3>
-      <PodList loaded={loaded} />
-    </section>
-  );
+/** The gateway replicas and the pods of all slots. */
+export function ClusterPanels(): JSX.Element | null {
+  const loaded = useCluster();
+  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
+  return loaded.value === undefined ? null : <AllPods cluster={loaded.value} />;
 }
 
-function AllPods(): JSX.Element {
-  const loaded = useCluster(undefined);
+function AllPods({ cluster: { leader, replica, pods, pods_ready: ready, pods_total: total } }: { readonly cluster: Cluster }): JSX.Element {
   return (
     <>
-      {loaded.kind === 'done' && (
-        <section class="panel gateways">
-          <h2>{A.gateway}</h2>
-          <FactList
-            facts={[
-              [A.leader, loaded.value.leader ?? T.none],
-              [A.servedBy, loaded.value.replica ?? T.none],
-            ]}
-          />
-        </section>
-      )}
+      <section class="panel gateways">
+        <h2>{A.gateway}</h2>
+        <FactList
+          facts={[
+            [A.leader, leader ?? T.none],
+            [A.servedBy, replica ?? T.none],
+          ]}
+        />
+      </section>
       <section class="panel">
         <h2>{A.pods}</h2>
-        <PodList loaded={loaded} withSlots />
+        <p class="why">
+          {total === 0 ? A.noPods : A.podsReady(ready, total)}
+          {pods.length < total && ` · ${A.podsShown(pods.length)}`}
+        </p>
+        <ul class="conditions pods">
+          {pods.map((pod) => (
+            <PodLine key={pod.name} pod={pod} />
+          ))}
+        </ul>
       </section>
     </>
   );
 }
 
-function PodList({ loaded, withSlots = false }: { readonly loaded: Loaded<Cluster>; readonly withSlots?: boolean }): JSX.Element {
-  if (loaded.kind !== 'done') return <LoadStatus loaded={loaded} />;
-  const { pods, pods_ready: ready, pods_total: total } = loaded.value;
-  if (total === 0) return <p class="why">{A.noPods}</p>;
-  return (
-    <>
-      <p class="why">
-        {A.podsReady(ready, total)}
-        {pods.length < total && ` · ${A.podsShown(pods.length)}`}
-      </p>
-      <ul class="conditions pods">
-        {pods.map((pod) => (
-          <PodLine key={pod.name} pod={pod} withSlot={withSlots} />
-        ))}
-      </ul>
-    </>
-  );
-}
-
-function PodLine({ pod, withSlot }: { readonly pod: Pod; readonly withSlot: boolean }): JSX.Element {
+function PodLine({ pod }: { readonly pod: Pod }): JSX.Element {
   const { now } = useApp();
   const age = useSelector(() => {
     const seconds = secondsSince(pod.created_at, now.value);
@@ -104,7 +81,7 @@ function PodLine({ pod, withSlot }: { readonly pod: Pod; readonly withSlot: bool
   return (
     <li>
       <strong>{pod.name}</strong> <span class={`tag ${tone}`}>{word}</span>
-      {withSlot && pod.slot !== null && <a href={hashOf({ page: 'slots', slot: pod.slot })}>{pod.slot}</a>}
+      {pod.slot !== null && <a href={hashOf({ page: 'slots', slot: pod.slot })}>{pod.slot}</a>}
       {pod.message !== '' && <p class="pod-message">{pod.message}</p>}
       <p>{facts.join(' · ')}</p>
     </li>

@@ -2,6 +2,7 @@
 import type { Change } from '../app-context.ts';
 import { applyPatch, type Table } from '../decide/patch.ts';
 import type { Place } from '../decide/route.ts';
+import type { actionsOf } from '../decide/slot-facts.ts';
 import type { Plan, Revision, Slot } from '../types.ts';
 import { T } from '../texts.ts';
 
@@ -57,7 +58,7 @@ export function createChange(name: string, model: string, provider: string): Cha
 }
 
 /** Disabling a resting slot is the verb `unload`, too. */
-export function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
+function changeOf(slot: string, what: 'load' | 'unload' | 'disable'): Change {
   if (what === 'load') return loadChange(slot);
   return slotChange({ slot, verb: 'unload', patch: { enabled: false }, title: `${T.planTitle[what]} "${slot}"` });
 }
@@ -66,6 +67,14 @@ export function restartChange(slot: string): Change {
   const patch = { restarted_at: new Date().toISOString() };
   return slotChange({ slot, verb: 'restart', patch, title: `${T.planTitle.restart} "${slot}"` });
 }
+
+/** The buttons of a slot with their changes; undefined where there is nothing to restart. */
+export const offersOf = (slot: string, { change, other }: ReturnType<typeof actionsOf>) => [
+  { label: T[change], make: () => changeOf(slot, change) },
+  other === 'disable'
+    ? { label: T.disable, make: () => changeOf(slot, other) }
+    : { label: T.restart, make: other && (() => restartChange(slot)) },
+];
 
 /** The undo itself is the service's; here only its plan is asked for. What belongs to no revision stays as it is. */
 export function undoChange(name: string, { revision, spec }: Revision): Change {

@@ -26,7 +26,7 @@ import type { WatchNear } from './long-list.ts';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { useSelector } from '../parts/use-selector.ts';
 import type { Condition, Providers } from '../types.ts';
-import { changeOf, restartChange } from './slot-actions.ts';
+import { offersOf, restartChange } from './slot-actions.ts';
 
 interface CardProps {
   readonly name: string;
@@ -243,22 +243,17 @@ function Controls({ name, signals: { slot } }: PartProps): JSX.Element {
     <footer>
       {isEditable && (
         <div class="buttons" role="group" aria-label={`${T.actions}: ${name}`}>
-          <button
-            type="button"
-            class={actions.change === 'load' ? 'main' : ''}
-            onClick={() => (change.value = changeOf(name, actions.change))}
-          >
-            {T[actions.change]}
-          </button>
-          {actions.other === 'disable' ? (
-            <button type="button" onClick={() => (change.value = changeOf(name, 'disable'))}>
-              {T.disable}
+          {offersOf(name, actions).map(({ label, make }) => (
+            <button
+              key={label}
+              type="button"
+              class={label === T.load ? 'main' : ''}
+              disabled={make === undefined}
+              onClick={() => (change.value = make?.())}
+            >
+              {label}
             </button>
-          ) : (
-            <button type="button" disabled={actions.other === undefined} onClick={() => (change.value = restartChange(name))}>
-              {T.restart}
-            </button>
-          )}
+          ))}
           <a class="button" href={hashOf({ page: 'models', slot: name })}>
             {T.changeModel}
           </a>

@@ -6,9 +6,9 @@ import type { SlotName } from '../../schema/words/names.ts';
 import { formatProblem } from '../../schema/slot/spec-problem.ts';
 import { json, text } from '../server/answer.ts';
 import { defineRoute, type DocumentedRoute } from '../server/define-route.ts';
-import { Explanation, Timeline } from '../../schema/status/answers.ts';
+import { Explanation, Timeline, WorkloadEntry } from '../../schema/status/answers.ts';
 import { labelsOf } from './decide/find-caller.ts';
-import { viewMemory, viewTimelineEntry } from './decide/slot-view.ts';
+import { answerOf, viewMemory, viewTimelineEntry } from './decide/slot-view.ts';
 import { noSuchSlot, SlotParams } from './edit-outcome.ts';
 import type { ManageDeps } from './manage-deps.ts';
 
@@ -81,7 +81,8 @@ function explainRoute(deps: ManageDeps): DocumentedRoute {
       const reader = { readsLogs, nameOf: (key: string) => (readsLogs ? (labels.get(key) ?? key) : undefined) };
       const text = board.slots.get(name)?.explain(deps.now(), reader) ?? 'The controller has not seen a valid document of this slot yet';
       const memory = viewMemory(board.slots.get(name)?.memory);
-      return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)), memory } };
+      const workloads = deps.manage.workloads(name).map((workload) => answerOf(WorkloadEntry, workload));
+      return { status: 200, body: { name, text, problems: problems.map((problem) => formatProblem(problem)), workloads, memory } };
     },
   });
 }

@@ -16,7 +16,7 @@ import { z } from 'zod';
 import { defined } from '../../schema/pod/kube-fields.ts';
 import { isTable } from '../../schema/words/key-case.ts';
 import { isSameValue } from '../../schema/words/same-value.ts';
-import { Miss, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
+import { Miss, Score, type EvaluationCase } from '../../schema/slot/evaluation-case.ts';
 import type { AcceptedText } from '../../schema/slot/paused-text.ts';
 import { canRollBack, hasChecks } from '../../schema/slot/scaling.ts';
 import type { SlotSpec } from '../../schema/slot/slot-spec.ts';
@@ -45,6 +45,8 @@ const Verdict = z.object({
   checks: z.string(),
   because: z.string(),
   misses: z.array(Miss).max(10),
+  /** Undefined unless the model answered the cases and failed. */
+  score: Score.optional(),
 });
 export type Verdict = Readonly<z.infer<typeof Verdict>>;
 

@@ -107,8 +107,17 @@ export const Miss = z.object({
   answer: z.string(),
 });
 
+const Counts = z.object({ cases: z.int(), passed: z.int() });
+/** How many cases a model has passed. `before`: the former one; null if it was not compared. */
+export const Score = Counts.extend({ before: Counts.nullable() });
+
 /** `rolled_back`: the text before is in force. `held`: the new model stays loaded without requests. */
 export const FailedRollout = z
-  .object({ outcome: z.enum(['rolled_back', 'held']), because: z.string(), misses: z.array(Miss).max(10) })
+  .object({
+    outcome: z.enum(['rolled_back', 'held']),
+    because: z.string(),
+    misses: z.array(Miss).max(10),
+    score: Score.nullable().describe('Null if the model has answered no cases'),
+  })
   .describe('Why the model of the last edit gets no requests; null where it does');
 export type FailedRollout = Readonly<z.output<typeof FailedRollout>>;

@@ -134,10 +134,25 @@ export const MemoryShare = z
   })
   .describe('How memory was shared out, as far as the slot is concerned');
 
+export const WorkloadEntry = z.object({
+  name: z.string(),
+  phase: z.enum(['created', 'running', 'stopping', 'exited']),
+  serving: z.boolean().describe('It gets the requests of the slot'),
+  generation: Count.describe('Of the slot, when the workload was applied'),
+  started_at: Time.nullable(),
+  pid: Count.nullable().describe('Null unless it is a process of this machine'),
+  container: z.string().nullable().describe('ID of its container; null without one, and in a cluster'),
+  in_flight: Count.describe('Requests that its server has now'),
+  memory_bytes: Bytes.nullable().describe('Measured use of the memory of the host, with mapped files; null: not known'),
+  device_memory_bytes: Bytes.nullable().describe('Measured use of the memory of devices; null: not known'),
+  message: z.string().nullable().describe('Why it waits, lacks something or has ended'),
+});
+
 export const Explanation = z.object({
   name: SlotName,
   text: z.string(),
   problems: z.array(z.string()),
+  workloads: z.array(WorkloadEntry).describe('As observed last: two while one replaces the other'),
   memory: MemoryShare.nullable().describe('Null if the slot needs no memory now'),
 });
 

@@ -81,7 +81,31 @@ describe('timeline and explain', () => {
       name: 'primary',
       text: 'slot primary: ready\n  because the model is "a"',
       problems: [],
+      workloads: [],
       memory: null,
     });
+  });
+
+  test('explain lists the workloads', async () => {
+    const one = { name: 'svc-slot-primary', phase: 'running', serving: true, generation: 1, pid: 4711, inFlight: 2 } as const;
+    world.workloads.set('primary', [
+      { ...one, startedAt: '2026-01-01T00:00:00Z', container: null, memoryBytes: 5, deviceMemoryBytes: null, message: null },
+    ]);
+    const response = await fetch(`${world.url}/api/slots/primary/explain`);
+    expect(JSON.parse(await response.text()).workloads).toEqual([
+      {
+        name: 'svc-slot-primary',
+        phase: 'running',
+        serving: true,
+        generation: 1,
+        started_at: '2026-01-01T00:00:00Z',
+        pid: 4711,
+        container: null,
+        in_flight: 2,
+        memory_bytes: 5,
+        device_memory_bytes: null,
+        message: null,
+      },
+    ]);
   });
 });

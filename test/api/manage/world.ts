@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GGUF_PROVIDERS } from '../../gateway/support/gateway-provider.ts';
 import { createGateway } from '../../../src/gateway/create-gateway.ts';
 import { createTraffic, type SlotTraffic } from '../../../src/gateway/traffic/traffic.ts';
-import type { PullListing } from '../../../src/api/ports.ts';
+import type { PullListing, WorkloadListing } from '../../../src/api/ports.ts';
 import { allowEveryone, createProxyMatcher, type Authorize } from '../../../src/auth/check-token.ts';
 import { createInMemoryTokens, createInMemoryTokenStore, type InMemoryTokenStore } from './in-memory-tokens.ts';
 import { createRequestRecord, createRunningRequests, reportTo } from '../../../src/api/manage/request-record.ts';
@@ -55,6 +55,7 @@ export interface World {
   /** Log lines of each slot; with `follow` the stream then stays open. */
   readonly logs: Map<string, readonly string[]>;
   readonly traffic: Map<string, SlotTraffic>;
+  readonly workloads: Map<string, readonly WorkloadListing[]>;
   /** Number of requests that wait for slot "primary" in the gateway. */
   parked(): number;
   openLogs(): number;
@@ -83,8 +84,7 @@ export interface WorldOptions extends Partial<Pick<ManageDeps, 'captures'>> {
   readonly loadMs?: number; // `Infinity`: a load never ends.
   readonly heartbeatMs?: number;
   readonly keptEntries?: number;
-  /** Adds the OpenAI routes, with the gateway behind them. */
-  readonly v1?: boolean;
+  readonly v1?: boolean; // Adds the OpenAI routes, with the gateway behind them.
   readonly authorize?: Authorize;
   readonly dashboard?: string;
   readonly runtime?: string;
@@ -171,6 +171,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
         const lines = logs.get(slot);
         return lines === undefined ? undefined : stream(lines.slice(-tail), follow, signal);
       },
+      workloads: (slot) => world.workloads.get(slot) ?? [],
       lastPassAgeMs: () => world.lastPassAgeMs,
       providers: async () => PROVIDERS,
       models: async () => MODELS,
@@ -195,9 +196,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       hardware: async () => world.hardware,
       cluster: () => world.cluster,
       installState: async () => ({ complete: installed, steps: [{ id: 'slots', done: true, hint: '' }] }),
-      async completeInstall() {
-        installed = true;
-      },
+      completeInstall: async () => void (installed = true),
     },
     board,
     metrics,
@@ -271,6 +270,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     logs,
     changes,
     traffic,
+    workloads: new Map(),
     parked: () => traffics.ofSlot(SlotName.parse('primary')).parked,
     openLogs: () => openLogs,
     lastPassAgeMs: 0,

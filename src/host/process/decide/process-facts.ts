@@ -29,6 +29,12 @@ type Started = Pick<ProcessRecord, 'name' | 'startedAt'>;
 
 export const nameOfProcessId = (id: WorkloadId): string => id.split(':', 1)[0] ?? id;
 
+/** Null for a workload that is no process. */
+export function pidOfProcessId(id: WorkloadId): number | null {
+  const pid = Number(id.split(':', 2)[1]);
+  return Number.isSafeInteger(pid) ? pid : null;
+}
+
 export function observedProcess(record: ProcessRecord, { phase, argv, env }: ProcessState): ObservedWorkload {
   const { name, slot, revision, generation, startedAt, port, exit } = record;
   // It is the process that was started. A wrapper script may have changed arguments and variables before `exec`.

@@ -64,8 +64,8 @@ export function statusOf(
 function rolloutOf(rollout: DesiredSlot['rollout']): Pick<SlotStatus, 'rollout'> {
   const verdict = rollout?.rolledBack?.verdict ?? rollout?.verdict;
   if (verdict === undefined || verdict.outcome === 'passed') return {};
-  const { outcome, because, misses } = verdict;
-  return { rollout: { outcome, because, misses } };
+  const { outcome, because, misses, score = null } = verdict;
+  return { rollout: { outcome, because, misses, score } };
 }
 
 /** `last` is undefined for a slot that was not published before. */

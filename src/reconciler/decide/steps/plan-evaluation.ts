@@ -20,9 +20,9 @@ export function planEvaluation(view: SlotView, { serving, starting, waitsFor }: 
   if (revision !== undefined && isNew)
     return [{ name: 'settle', slot: name, because: ANSWERS, args: { settlement: { kind: 'served', generation, revision, at: view.now } } }];
   if (ends !== undefined) {
-    const misses = verdict?.misses ?? [];
+    const { misses = [], score } = verdict ?? {};
     const judged = starting?.fact.revision ?? verdict?.revision ?? view.template?.revision ?? '';
-    const final = { outcome: 'rolled_back', revision: judged, checks: checks?.digest ?? '', because: ends.message, misses } as const;
+    const final = { outcome: 'rolled_back', revision: judged, checks: checks?.digest ?? '', because: ends.message, misses, score } as const;
     return [{ name: 'settle', slot: name, because: ends, args: { settlement: { kind: 'verdict', generation, verdict: final } } }];
   }
   if ((watchedUntil(view) ?? view.now + 1) <= view.now)
