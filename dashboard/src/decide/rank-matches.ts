@@ -2,10 +2,10 @@
 
 /** 3: it begins a word of the text. 2: it is inside. Up to 1: its letters are there in order, the closer the more. */
 function scoreWord(word: string, text: string): number {
-  if ([' ', '-', '_', ':'].some((before) => ` ${text}`.includes(`${before}${word}`))) return 3;
-  if (text.includes(word)) return 2;
+  const at = text.indexOf(word);
+  if (at >= 0) return at === 0 || ' -_:'.includes(text.charAt(at - 1)) ? 3 : 2;
   const first = text.indexOf(word.charAt(0));
-  const last = word.split('').reduce((at, letter) => (at === -1 ? -1 : text.indexOf(letter, at) + 1 || -1), first);
+  const last = word.split('').reduce((from, letter) => (from === -1 ? -1 : text.indexOf(letter, from) + 1 || -1), first);
   return first === -1 || last === -1 ? 0 : word.length / (last - first);
 }
 
@@ -22,7 +22,8 @@ export function rankMatches<Entry extends { readonly text: string }>(
   if (words.length === 0) return entries.slice(0, most);
   return entries
     .flatMap((entry) => {
-      const scores = words.map((word) => scoreWord(word, entry.text.toLowerCase()));
+      const text = entry.text.toLowerCase();
+      const scores = words.map((word) => scoreWord(word, text));
       return scores.includes(0) ? [] : { entry, score: scores.reduce((sum, each) => sum + each) };
     })
     .toSorted((one, other) => other.score - one.score || one.entry.text.length - other.entry.text.length)
