@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { afterNextFrame } from '../io/next-frame.ts';
 
-const STEP = 250;
+/** Drawing so many takes less than a frame on a slow device, so that input is handled in between. */
+const STEP = 32;
 
 /** How many of `total` entries to draw now: `first` at once, and a step more after each frame. */
 export function useGrowing(total: number, first: number): number {
