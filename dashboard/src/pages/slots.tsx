@@ -1,6 +1,6 @@
 /** The Slots page: a card for each slot. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
@@ -71,18 +71,25 @@ function Grid({ children }: { readonly children: ComponentChildren }): JSX.Eleme
   return <ul class={isStale ? 'grid stale' : 'grid'}>{children}</ul>;
 }
 
+/** 0 until there are cards. Reading the size of the window before the page has been drawn costs a layout of its own. */
+function useCardsInView(hasCards: boolean): number {
+  return useMemo(() => (hasCards ? cardsInView({ width: innerWidth, height: innerHeight }) : 0), [hasCards]);
+}
+
 type CardOf = (name: string, signals: SlotSignals, isFirst: boolean) => JSX.Element;
 
 /** Keeps the element of each card: as the list grows or is sorted anew, those that are drawn are not compared again. */
 function useCards(watch: WatchNear): CardOf {
   return useMemo(() => {
-    const kept = new WeakMap<SlotSignals, { readonly isFirst: boolean; readonly element: JSX.Element }>();
+    const kept = new WeakMap<SlotSignals, JSX.Element>();
+    const create: CardOf = (name, signals, isFirst) => {
+      const element = <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={isFirst} />;
+      kept.set(signals, element);
+      return element;
+    };
     return (name, signals, isFirst) => {
       const last = kept.get(signals);
-      if (last?.isFirst === isFirst) return last.element;
-      const element = <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={isFirst} />;
-      kept.set(signals, { isFirst, element });
-      return element;
+      return last?.props.isFirst === isFirst ? last : create(name, signals, isFirst);
     };
   }, [watch]);
 }
@@ -97,8 +104,8 @@ export function SlotsPage(): JSX.Element {
     location.replace(hashOf(place.peek()));
   };
   const watch = useNear();
-  const [inView] = useState(() => cardsInView({ width: innerWidth, height: innerHeight }));
   const names = store.names.value;
+  const inView = useCardsInView(names !== undefined);
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
     if (signals === undefined) return [];
