@@ -1,6 +1,7 @@
 /**
  * Photographs every page of the dashboard in both themes and three widths: `npm run screenshots -- DIRECTORY` (default `.svc/screenshots`). It starts a service of its own, and
- * needs Chromium (SVC_TEST_BROWSER, or one on the PATH). `--docs` renews the pictures of `docs/images` as well. `--only slots,hub` takes some views.
+ * needs Chromium (SVC_TEST_BROWSER, or one on the PATH). `--docs` renews the pictures of `docs/images` as well, `--only-docs` these alone. `--only slots,hub`
+ * takes some views.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -32,19 +33,34 @@ const DRAWN_MS = 700;
 /** Rates are the difference of two samples that are six seconds apart. */
 const TRAFFIC_MS = 14_000;
 const PICTURES = join(import.meta.dirname, '../docs/images');
-/** Legible on dense displays, and at most 60 KB. */
-const DOCS = { width: 1200, height: 800, scale: 2, quality: 50 };
-const DOCS_VIEWS: readonly (readonly [file: string, view: string, theme: Look['theme']])[] = [
-  ['dashboard', 'slots', 'light'],
-  ['dashboard-dark', 'slots', 'dark'],
+const DOCS_SIZE = { width: 1200, height: 880 };
+const MAX_BYTES = 60_000;
+/** The best quality that fits into `MAX_BYTES`. */
+const QUALITIES = [80, 65, 50, 35, 20];
+const DOCS: readonly { readonly file: string; readonly view: string; readonly theme: Look['theme'] }[] = [
+  { file: 'dashboard', view: 'slots', theme: 'light' },
+  { file: 'dashboard-dark', view: 'slots', theme: 'dark' },
+  { file: 'dashboard-table', view: 'table', theme: 'light' },
+  { file: 'dashboard-plan', view: 'plan', theme: 'dark' },
+  { file: 'dashboard-explain', view: 'slot-vision-explain', theme: 'light' },
+  { file: 'dashboard-edit', view: 'slot-primary-edit', theme: 'dark' },
+  { file: 'dashboard-models', view: 'models', theme: 'light' },
+  { file: 'dashboard-chat', view: 'chat', theme: 'dark' },
+  { file: 'dashboard-requests', view: 'requests', theme: 'light' },
+  { file: 'dashboard-hardware', view: 'hardware', theme: 'dark' },
 ];
 
 const { values, positionals } = parseArgs({
-  options: { docs: { type: 'boolean', default: false }, only: { type: 'string', default: '' } },
+  options: {
+    docs: { type: 'boolean', default: false },
+    'only-docs': { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+  },
   allowPositionals: true,
 });
 const directory = resolve(positionals[0] ?? '.svc/screenshots');
 const only = values.only.split(',').filter((name) => name !== '');
+const isWanted = (view: string): boolean => only.length === 0 || only.includes(view);
 
 buildDashboard();
 await mkdir(directory, { recursive: true });
@@ -53,12 +69,12 @@ const ended = new AbortController();
 const traffic = world.traffic(ended.signal);
 const browser = await launch();
 try {
-  const first = await openPage(browser, { theme: 'light', ...DOCS });
+  const first = await openPage(browser, { theme: 'light', ...DOCS_SIZE });
   await first.screenshot({ path: join(directory, 'first-run.png') });
   await first.context().close();
   await fetch(`${world.url}/api/install/complete`, { method: 'POST' });
-  for (const look of LOOKS) await photograph(look);
-  if (values.docs) for (const picture of DOCS_VIEWS) await record(...picture);
+  if (!values['only-docs']) for (const look of LOOKS) await photograph(look);
+  if (values.docs || values['only-docs']) for (const picture of DOCS.filter(({ view }) => isWanted(view))) await record(picture);
 } finally {
   ended.abort();
   await traffic;
@@ -77,7 +93,7 @@ async function openPage(from: Browser, { theme, width, height }: Look, deviceSca
 
 async function photograph(look: Look): Promise<void> {
   const page = await openPage(browser, look);
-  for (const view of VIEWS.filter(({ name }) => only.length === 0 || only.includes(name))) {
+  for (const view of VIEWS.filter(({ name }) => isWanted(name))) {
     const name = `${view.name}-${look.width}-${look.theme}`;
     await show(page, view);
     const excess: unknown = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
@@ -104,13 +120,19 @@ async function show(page: Page, { hash, prepare }: View): Promise<void> {
   await pause(DRAWN_MS);
 }
 
-async function record(file: string, name: string, theme: Look['theme']): Promise<void> {
+async function record({ file, view: name, theme }: (typeof DOCS)[number]): Promise<void> {
   const view = VIEWS.find((each) => each.name === name);
   if (view === undefined) throw new Error(`No view "${name}"`);
-  const page = await openPage(browser, { theme, ...DOCS }, DOCS.scale);
+  // Legible on dense displays.
+  const page = await openPage(browser, { theme, ...DOCS_SIZE }, 2);
   await show(page, view);
   const session = await page.context().newCDPSession(page);
-  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: DOCS.quality });
-  await writeFile(join(PICTURES, `${file}.webp`), Buffer.from(data, 'base64'));
+  for (const quality of QUALITIES) {
+    const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality });
+    const bytes = Buffer.from(data, 'base64');
+    if (bytes.length > MAX_BYTES && quality !== QUALITIES.at(-1)) continue;
+    await writeFile(join(PICTURES, `${file}.webp`), bytes);
+    break;
+  }
   await page.context().close();
 }

@@ -18,7 +18,7 @@ const SLOTS: Readonly<Record<string, string>> = {
   embed: `${CHAT}[model]\ndefault = "demo-embed"\n`,
   agent: `${CHAT}load = "on-demand"\n[model]\ndefault = "demo-owl"\n[lifecycle]\nidle_timeout = "10m"\n`,
   coder: `${CHAT}[model]\ndefault = "${LARGE}"\n`,
-  vision: `${CHAT}[model]\ndefault = "demo-clock"\n[resources]\nmemory = "900Gi"\n`,
+  vision: `${CHAT}[model]\ndefault = "demo-fox"\n[resources]\nmemory = "900Gi"\n`,
   tts: '[model]\ndefault = "demo-speaker"\n',
   stt: '[model]\ndefault = "demo-listener"\n',
   img: 'enabled = false\nprovider = "comfyui"\nbackend = "cuda"\n[model]\ndefault = "sdxl-turbo"\n',
