@@ -18,10 +18,10 @@ test.each([
 });
 
 test.each([
-  [1280, 900, 12],
-  [360, 740, 3],
+  [1280, 900, 9],
+  [360, 740, 2],
   [200, 100, 1],
-  [3840, 1600, 60],
+  [3840, 1600, 50],
   [0, 0, 1],
 ])('a window of %d × %d pixels shows at most %d cards', (width, height, cards) => {
   expect(cardsInView({ width, height })).toBe(cards);

@@ -235,6 +235,8 @@ describe('a slot', () => {
   test('is found by its name, model and state together', () => {
     expect(matchesSearch(slot('primary', 'ready'), ' FOX prim ready')).toBe(true);
     expect(matchesSearch(slot('primary', 'ready'), 'prim owl')).toBe(false);
+    expect(matchesSearch(slot('primary', 'ready'), 'attention')).toBe(false);
+    expect(matchesSearch(stalled, 'needs attention')).toBe(true);
   });
 
   test('is changed by new events, but not by past ones', () => {

@@ -167,5 +167,14 @@ test('the README has the two commands that set everything up, both pictures, and
   expect(text).toMatch(/^npm start\b.*\n^npm test\b/m);
   expect(text).toMatch(/first-run\.svg.*dashboard\.webp/s);
   expect(text.split('\n').length).toBeLessThan(200);
-  expect(statSync(join(ROOT, 'docs/images/dashboard.webp')).size).toBeLessThan(200_000);
+});
+
+test('each picture is shown by a page, and small', () => {
+  const pictures = globSync('docs/images/*.webp', { cwd: ROOT });
+  expect(pictures.length).toBeGreaterThan(0);
+  const shown = read('README.md') + read('docs/dashboard.md');
+  for (const path of pictures) {
+    expect([path, shown.includes(path.replace('docs/', ''))]).toEqual([path, true]);
+    expect([path, statSync(join(ROOT, path)).size <= 60_000]).toEqual([path, true]);
+  }
 });

@@ -72,10 +72,13 @@ export interface AdmissionRow {
 export interface AdmissionDrawing {
   readonly memory: string;
   readonly budgetBytes: number;
-  /** Width of the chart: the end of the longest row, or the budget. */
+  /** Width of the chart: the end of the longest row, at least the budget, at most `MOST_BUDGETS` of it. */
   readonly wholeBytes: number;
   readonly rows: readonly AdmissionRow[];
 }
+
+/** One slot that needs a hundred times the budget would leave nothing to see of the others. */
+const MOST_BUDGETS = 1.5;
 
 /** Slots in the order of admission. Undefined if no memory is short. */
 export function drawAdmission({ short, candidates }: MemoryShare): AdmissionDrawing | undefined {
@@ -86,6 +89,7 @@ export function drawAdmission({ short, candidates }: MemoryShare): AdmissionDraw
     if (candidate.admitted) given += candidate.bytes;
     return row;
   });
-  const wholeBytes = Math.max(1, short.budget_bytes, ...rows.map(({ from, bytes }) => from + bytes));
+  const longest = Math.max(1, short.budget_bytes, ...rows.map(({ from, bytes }) => from + bytes));
+  const wholeBytes = Math.min(longest, Math.max(1, short.budget_bytes) * MOST_BUDGETS);
   return { memory: short.memory, budgetBytes: short.budget_bytes, wholeBytes, rows };
 }

@@ -12,10 +12,12 @@ export function drawPauseMs(events: number): number {
 
 /** Smallest size of a card with its margins, in CSS pixels. */
 const CARD = { width: 350, height: 290 };
+/** Height of what is above the cards, in CSS pixels. */
+const ABOVE = 180;
 
 /** Upper bound of the cards that a window of this size shows; at least 1. */
 export function cardsInView({ width, height }: { readonly width: number; readonly height: number }): number {
-  return Math.max(1, Math.floor(width / CARD.width)) * (Math.ceil(height / CARD.height) || 1);
+  return Math.max(1, Math.floor(width / CARD.width)) * Math.max(1, Math.ceil((height - ABOVE) / CARD.height));
 }
 
 /** Whether the page shows the present state of the service. */

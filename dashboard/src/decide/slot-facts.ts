@@ -123,8 +123,8 @@ export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'a
 
 /** Names of the slots: those that need attention first, then by name. */
 export function orderSlots(slots: readonly Slot[]): readonly string[] {
-  const rank = (slot: Slot): number => (needsAttention(slot) === undefined ? 1 : 0);
-  return slots.toSorted((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
+  const ranked = slots.map((slot) => ({ name: slot.name, rank: needsAttention(slot) === undefined ? 1 : 0 }));
+  return ranked.toSorted((one, other) => one.rank - other.rank || (one.name < other.name ? -1 : 1)).map(({ name }) => name);
 }
 
 export interface Summary {
@@ -141,11 +141,10 @@ export const toneOfSlot = (slot: Slot): SlotState | 'resting' => (restsOnDemand(
 
 /** Counts the memory of running slots only. */
 export function summarize(slots: readonly Slot[]): Summary {
+  const groups = Map.groupBy(slots, toneOfSlot);
   return {
     needAttention: slots.filter((slot) => needsAttention(slot) !== undefined).length,
-    states: STATES.map((state) => ({ state, count: slots.filter((slot) => toneOfSlot(slot) === state).length })).filter(
-      ({ count }) => count > 0,
-    ),
+    states: STATES.map((state) => ({ state, count: groups.get(state)?.length ?? 0 })).filter(({ count }) => count > 0),
     memoryBytes: slots.reduce((sum, { status }) => sum + (status.state === 'offline' ? 0 : (status.memory_bytes ?? 0)), 0),
   };
 }
@@ -161,13 +160,15 @@ export function scoresOf({ spec, status: { rollout } }: Slot) {
   return before === null ? [score] : [score, { ...before, model: 'former', needed: score.needed } as const];
 }
 
-/** Matches name, model, state and backend; each word must occur. */
+/** Matches name, model, state, backend and "needs attention"; each word must occur. */
 export function matchesSearch(slot: Slot, search: string): boolean {
   const words = search
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== '');
-  const text = [slot.name, slot.status.model ?? '', slot.status.state, slot.status.backend ?? ''].join(' ').toLowerCase();
+  const { model, state, backend } = slot.status;
+  const attention = needsAttention(slot) === undefined ? '' : 'needs attention';
+  const text = [slot.name, model ?? '', state, toneOfSlot(slot), backend ?? '', attention].join(' ').toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

@@ -1,4 +1,4 @@
-/** Schedules work relative to the browser's frames. */
+/** Schedules work relative to the browser's frames and idle times. */
 
 /** A hidden page has no frames, so its work runs after this time. */
 const MAX_FRAME_MS = 250;
@@ -12,6 +12,15 @@ export function beforeNextFrame(work: () => void): void {
   };
   requestAnimationFrame(once);
   setTimeout(once, MAX_FRAME_MS);
+}
+
+/** Parts that wait for an idle moment are shown at the latest after this time. */
+const MAX_IDLE_MS = 500;
+
+/** Calls `work` once, when the page has nothing else to do. Safari has no idle callbacks. */
+export function whenIdle(work: () => void): void {
+  if ('requestIdleCallback' in window) requestIdleCallback(work, { timeout: MAX_IDLE_MS });
+  else afterNextFrame(work);
 }
 
 /** Calls `work` once, after the next frame. */

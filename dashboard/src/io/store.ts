@@ -67,8 +67,9 @@ export function createStore(client: Client): Store {
     read.set(slot.name, slot);
     const signals = bySlot.get(slot.name);
     if (signals !== undefined) {
-      // A list contains many unchanged slots, which must not redraw.
-      if (JSON.stringify(signals.slot.peek()) !== JSON.stringify(slot)) signals.slot.value = slot;
+      // A list contains many unchanged slots, which must not redraw. One that was read before is often the same object.
+      const shown = signals.slot.peek();
+      if (shown !== slot && JSON.stringify(shown) !== JSON.stringify(slot)) signals.slot.value = slot;
     } else
       bySlot.set(
         slot.name,

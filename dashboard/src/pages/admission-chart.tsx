@@ -21,7 +21,7 @@ export function AdmissionChart({ memory }: { readonly memory: NonNullable<Explan
           <li key={slot} class={admitted ? 'admitted' : 'waits'}>
             <a href={hashOf({ page: 'slots', slot })}>{slot}</a>
             <span class="lane">
-              <span class="bar" aria-hidden="true" style={{ left: share(from), width: share(bytes) }} />
+              <span class="bar" aria-hidden="true" style={{ left: share(from), width: share(Math.min(bytes, drawn.wholeBytes - from)) }} />
             </span>
             <span>
               <strong>{admitted ? A.admitted : A.notAdmitted}</strong> {formatBytes(bytes)}

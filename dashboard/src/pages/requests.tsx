@@ -41,7 +41,7 @@ export function Requests(): JSX.Element {
   const rows = all.filter((row) => isRequestShown(row, { shown, search }));
   return (
     <section class="panel">
-      <InFlight />
+      <InFlight running={running.length} />
       {running.length > 0 && <Running rows={running} />}
       <div class="choices">
         <SelectField label={A.show} value={shown} options={REQUEST_FILTERS} onValue={(value) => setShown(asShown(value))} isInline />
@@ -88,13 +88,14 @@ function Latencies({ rows }: { readonly rows: readonly RequestRow[] }): JSX.Elem
   );
 }
 
-/** What is being answered now, and what waits for a slot. */
-function InFlight(): JSX.Element {
+/** What is being answered now, and what waits for a slot. The list of running requests is read at other moments. */
+function InFlight({ running }: { readonly running: number }): JSX.Element | null {
   const { store } = useApp();
   const busy = allSlots(store).flatMap(({ name }) => {
     const { in_flight: inFlight, parked } = store.of(name)?.line.value ?? { in_flight: 0, parked: 0 };
     return inFlight + parked === 0 ? [] : [{ name, inFlight, parked }];
   });
+  if (busy.length === 0 && running > 0) return null;
   return (
     <p class="in-flight" role="status">
       {busy.length === 0
@@ -198,7 +199,7 @@ function RequestLine({ row }: { readonly row: RequestRow }): JSX.Element {
       <td>{formatSeconds(seconds)}</td>
       <td>{time(parked)}</td>
       <td>{time(first)}</td>
-      <td>{row.tokens_per_second === null ? T.none : row.tokens_per_second.toFixed(1)}</td>
+      <td>{row.tokens_per_second === null || row.tokens_per_second === 0 ? T.none : row.tokens_per_second.toFixed(1)}</td>
       <td>{count(row.input_tokens)}</td>
       <td>{cachedShare(row) ?? T.none}</td>
       <td>{count(row.output_tokens)}</td>

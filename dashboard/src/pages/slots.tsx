@@ -1,15 +1,16 @@
 /** The Slots page: a card for each slot. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { useApp, useMay } from '../app-context.ts';
 import { cardsInView } from '../decide/pace.ts';
 import { formatBytes } from '../decide/format.ts';
 import { hashOf } from '../decide/route.ts';
 import { matchesSearch, summarize } from '../decide/slot-facts.ts';
 import { readView, writeView, type SlotView } from '../decide/slot-view.ts';
+import type { SlotSignals } from '../io/store.ts';
 import { Lazy } from '../parts/lazy.tsx';
 import { SlotCard } from '../slots/slot-card.tsx';
-import { useGrowing, useNear } from '../slots/long-list.ts';
+import { useGrowing, useNear, type WatchNear } from '../slots/long-list.ts';
 import { useSelector } from '../parts/use-selector.ts';
 import { SearchField } from '../parts/fields.tsx';
 import { PAGE_NAMES, T } from '../texts.ts';
@@ -19,18 +20,43 @@ const loadNewSlot = async () => (await import('../slots/new-slot.tsx')).NewSlot;
 const loadTable = async () => (await import('../slots/slot-table.tsx')).SlotTable;
 const loadFirstRun = async () => (await import('../slots/first-run.tsx')).FirstRun;
 
-function SummaryLine(): JSX.Element {
+interface FilterProps {
+  readonly view: SlotView;
+  readonly search: string;
+  readonly children: ComponentChildren;
+}
+
+/** Filters the slots by state or alarm. A click on the active filter clears it. */
+function Filter({ view, search, children }: FilterProps): JSX.Element {
+  const isActive = view.search === search;
+  const query = writeView({ ...view, search: isActive ? '' : search });
+  return (
+    <a href={hashOf({ page: 'slots', query })} aria-current={isActive ? 'true' : undefined}>
+      {children}
+    </a>
+  );
+}
+
+function SummaryLine({ view }: { readonly view: SlotView }): JSX.Element {
   const { store } = useApp();
   const { needAttention, states, memoryBytes } = useSelector(() =>
     summarize((store.names.value ?? []).flatMap((name) => store.of(name)?.slot.value ?? [])),
   );
   return (
     <ul class="summary">
-      {needAttention > 0 && <li class="needs">{T.needAttention(needAttention)}</li>}
+      {needAttention > 0 && (
+        <li class="needs">
+          <Filter view={view} search="attention">
+            {T.needAttention(needAttention)}
+          </Filter>
+        </li>
+      )}
       {states.map(({ state, count }) => (
         <li key={state} class={`state-${state}`}>
-          <span class="dot" aria-hidden="true" />
-          {count} {state === 'resting' ? T.atRest : state}
+          <Filter view={view} search={state}>
+            <span class="dot" aria-hidden="true" />
+            {count} {state === 'resting' ? T.atRest : state}
+          </Filter>
         </li>
       ))}
       {memoryBytes > 0 && <li>{T.memoryReserved(formatBytes(memoryBytes))}</li>}
@@ -45,6 +71,29 @@ function Grid({ children }: { readonly children: ComponentChildren }): JSX.Eleme
   return <ul class={isStale ? 'grid stale' : 'grid'}>{children}</ul>;
 }
 
+/** 0 until there are cards. Reading the size of the window before the page has been drawn costs a layout of its own. */
+function useCardsInView(hasCards: boolean): number {
+  return useMemo(() => (hasCards ? cardsInView({ width: innerWidth, height: innerHeight }) : 0), [hasCards]);
+}
+
+type CardOf = (name: string, signals: SlotSignals, isFirst: boolean) => JSX.Element;
+
+/** Keeps the element of each card: as the list grows or is sorted anew, those that are drawn are not compared again. */
+function useCards(watch: WatchNear): CardOf {
+  return useMemo(() => {
+    const kept = new WeakMap<SlotSignals, JSX.Element>();
+    const create: CardOf = (name, signals, isFirst) => {
+      const element = <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={isFirst} />;
+      kept.set(signals, element);
+      return element;
+    };
+    return (name, signals, isFirst) => {
+      const last = kept.get(signals);
+      return last?.props.isFirst === isFirst ? last : create(name, signals, isFirst);
+    };
+  }, [watch]);
+}
+
 export function SlotsPage(): JSX.Element {
   const { store, place } = useApp();
   const may = useMay();
@@ -55,8 +104,8 @@ export function SlotsPage(): JSX.Element {
     location.replace(hashOf(place.peek()));
   };
   const watch = useNear();
-  const [inView] = useState(() => cardsInView({ width: innerWidth, height: innerHeight }));
   const names = store.names.value;
+  const inView = useCardsInView(names !== undefined);
   const shown = (names ?? []).flatMap((name) => {
     const signals = store.of(name);
     if (signals === undefined) return [];
@@ -64,12 +113,13 @@ export function SlotsPage(): JSX.Element {
     const isShown = (): boolean => matchesSearch(view.isTable ? signals.slot.peek() : signals.slot.value, view.search);
     return view.search === '' || isShown() ? [{ name, signals }] : [];
   });
+  const cardOf = useCards(watch);
   const drawn = useGrowing(names === undefined ? 0 : shown.length, inView);
   return (
     <>
       <div class="page-head">
         <h1>{PAGE_NAMES.slots}</h1>
-        <SummaryLine />
+        <SummaryLine view={view} />
       </div>
       <div class="slot-tools">
         <SearchField label={T.search} value={view.search} onValue={(search) => show({ search })} />
@@ -92,11 +142,7 @@ export function SlotsPage(): JSX.Element {
       {view.isTable ? (
         <Lazy load={loadTable} />
       ) : (
-        <Grid>
-          {shown.slice(0, drawn).map(({ name, signals }, index) => (
-            <SlotCard key={name} name={name} signals={signals} watch={watch} isFirst={index < inView} />
-          ))}
-        </Grid>
+        <Grid>{shown.slice(0, drawn).map(({ name, signals }, index) => cardOf(name, signals, index < inView))}</Grid>
       )}
     </>
   );

@@ -1,12 +1,12 @@
 /** Loads a part of the page on demand, to keep the first load small. */
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { afterNextFrame } from '../io/next-frame.ts';
+import { whenIdle } from '../io/next-frame.ts';
 import { T } from '../texts.ts';
 
 interface LazyProps {
   readonly load: () => Promise<() => JSX.Element | null>;
-  /** Loaded after the first frame, without a placeholder. */
+  /** Loaded in an idle moment, without a placeholder. */
   readonly isQuiet?: boolean;
 }
 
@@ -32,7 +32,7 @@ export function Lazy({ load, isQuiet = false }: LazyProps): JSX.Element | null {
         (part) => setPart(() => part),
         () => setFailed(true),
       );
-    if (isQuiet) afterNextFrame(begin);
+    if (isQuiet) whenIdle(begin);
     else begin();
   }, []);
   if (failed)

@@ -23,9 +23,9 @@ export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
         <p>{T.planNothing}</p>
       ) : (
         <ol>
-          {plan.changes.map(({ slot, action, because, message }, index) => (
+          {plan.changes.map(({ slot, because, message }, index) => (
             <li key={index}>
-              <span class="tag">{action}</span> <strong>{slot}</strong> {message}
+              <strong>{slot}</strong>: {message}
               <small>
                 {T.reason} {because}
               </small>
@@ -33,7 +33,8 @@ export function PlanView({ plan }: { readonly plan: Plan }): JSX.Element {
           ))}
         </ol>
       )}
-      <details>
+      {/* A slot that waits for its requests has nothing to stop yet: the text says so. */}
+      <details open={plan.changes.length === 0}>
         <summary>{T.planText}</summary>
         <pre tabIndex={0}>{plan.text}</pre>
       </details>

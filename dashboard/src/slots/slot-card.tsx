@@ -46,28 +46,24 @@ export function SlotCard({ name, signals, watch, isFirst }: CardProps): JSX.Elem
   const isNear = useSignal(isFirst);
   useEffect(() => (item.current === null ? undefined : watch(item.current, (next) => (isNear.value = next))), []);
   // Signals that are not read here do not redraw the card.
-  const look = useSelector(() => {
-    if (!isNear.value) return 'far';
+  const { look, isBroken } = useSelector(() => {
+    if (!isNear.value) return { look: 'far', isBroken: false };
     const slot = signals.slot.value;
-    return `state-${toneOfSlot(slot)}${needsAttention(slot) === undefined ? '' : ' alarmed'}`;
+    const alarm = needsAttention(slot);
+    return { look: `state-${toneOfSlot(slot)}${alarm === undefined ? '' : ' alarmed'}`, isBroken: fixOf(alarm) === 'edit' };
   });
   return (
     <li ref={item} class={`card ${look}`} data-slot={name}>
       <header>
         <h2>
-          <CardLink name={name} signals={signals} />
+          {/* A text with a mistake opens in the editor. */}
+          <a href={hashOf({ page: 'slots', slot: name, ...(isBroken ? { tab: 'edit' } : {}) })}>{name}</a>
         </h2>
         {isNear.value && <StateBadge signals={signals} />}
       </header>
       {isNear.value && <NearParts name={name} signals={signals} />}
     </li>
   );
-}
-
-/** A text with a mistake opens in the editor. */
-function CardLink({ name, signals: { slot } }: PartProps): JSX.Element {
-  const isBroken = useSelector(() => fixOf(needsAttention(slot.value)) === 'edit');
-  return <a href={hashOf({ page: 'slots', slot: name, ...(isBroken ? { tab: 'edit' } : {}) })}>{name}</a>;
 }
 
 type PartProps = Pick<CardProps, 'name' | 'signals'>;
@@ -163,8 +159,9 @@ function LastLine({ signals: { slot, lastEvent } }: ReadProps): JSX.Element {
   const waiting = useSelector(() => (needsAttention(slot.value) === undefined ? pendingProblem(slot.value)?.message : undefined));
   const last = useSelector(() => {
     const text = whyOff(slot.value) ?? lastEvent.value?.message ?? STATE_MEANINGS[slot.value.status.state];
-    // An alarm is told once.
-    return needsAttention(slot.value)?.message.includes(text) === true ? '' : text;
+    // An alarm is told once; the event of it may begin with the condition.
+    const alarm = needsAttention(slot.value)?.message ?? '';
+    return alarm !== '' && (alarm.includes(text) || text.includes(alarm)) ? '' : text;
   });
   const offProvider = useSelector(() => (isEnabled(slot.value) ? null : slot.value.status.provider));
   return (

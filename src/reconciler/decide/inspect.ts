@@ -39,7 +39,7 @@ function templatesOf(desired: Desired, observed: Observed, bySlot: Case['bySlot'
     if (model?.kind !== 'present' || (image === undefined && isImageNeeded)) return undefined;
     try {
       const options = knownOptions(optionsOf(slot.spec, image, observed.runtime));
-      return keptTemplate(desired.templateOf(slot, model.facts, image, { options, companions }), bySlot.get(slot.name) ?? []);
+      return keptTemplate(desired.templateOf(slot, model.facts, image, { options, companions }), slot, bySlot.get(slot.name) ?? []);
     } catch {
       return undefined;
     }

@@ -1,6 +1,6 @@
 /** Differences between a workload and its template or spec, as its runtime reports them. Pure. */
 import type { DesiredSlot, Mount, ObservedWorkload, RuntimeTraits } from '../../ports.ts';
-import { isOfPrompts, MODEL_FILES, PROMPTS, SYMBOLIC_PORT, workloadNamed, type Template } from './workload.ts';
+import { isOfPrompts, MODEL_FILES, PROMPTS, SYMBOLIC_PORT, workloadNamed, type FormerTemplate, type Template } from './workload.ts';
 import type { MemorySplit } from '../../../providers/provider.ts';
 import type { Machine } from '../../../schema/status/hardware.ts';
 import type { Backend } from '../../../schema/slot/provider-kinds.ts';
@@ -21,12 +21,14 @@ export interface Comparison {
 /** The template by which the pods of a slot were made, where this version would make others of the same spec. */
 export function keptTemplate(
   template: Template | undefined,
-  workloads: readonly Pick<ObservedWorkload, 'revision'>[],
+  { generation }: Pick<DesiredSlot, 'generation'>,
+  workloads: readonly Pick<ObservedWorkload, 'revision' | 'generation'>[],
 ): Template | undefined {
-  const isOf = ({ revision }: Pick<Template, 'revision'>): boolean => workloads.some((workload) => workload.revision === revision);
+  const isOf = ({ revision, lacksTimes }: FormerTemplate): boolean =>
+    workloads.some((each) => each.revision === revision && (lacksTimes === undefined || each.generation === generation));
   if (template?.cluster === undefined || workloads.length === 0 || isOf(template)) return template;
   const kept = template.former?.().find(isOf);
-  return kept === undefined ? template : { ...template, ...kept };
+  return kept === undefined ? template : { ...template, revision: kept.revision, env: kept.env };
 }
 
 /** `imageId` is the id that the desired image stands for now; undefined if it is not known. */

@@ -71,6 +71,7 @@ export function viewSlot(facts: SlotFacts, now: number): SlotView {
       : undefined;
   const template = keptTemplate(
     present,
+    slot,
     facts.workloads.map(({ fact }) => fact),
   );
   const workloads = facts.workloads.map((workload) => viewWorkload(workload, template, facts));

@@ -16,7 +16,7 @@ import type { ClusterWorkload, DesiredSlot, ImageReference, Mount, RuntimeTraits
 export interface Template {
   readonly revision: Revision;
   /** What earlier versions made of the same spec in a cluster. */
-  readonly former?: () => readonly Pick<Template, 'revision' | 'env'>[];
+  readonly former?: () => readonly FormerTemplate[];
   readonly capabilities: readonly Capability[];
   /** Voices of a speech model; undefined for other models. */
   readonly voices?: readonly Voice[] | undefined;
@@ -49,6 +49,9 @@ export interface Template {
   /** Set where replicas have addresses of their own and take no host port. */
   readonly cluster: ClusterWorkload | undefined;
 }
+
+/** `lacksTimes`: an edit of the times makes the same one. */
+export type FormerTemplate = Pick<Template, 'revision' | 'env'> & { readonly lacksTimes?: true };
 
 export interface TemplateInputs {
   readonly name: SlotName;
@@ -131,12 +134,12 @@ export function makeTemplate({ traits, modelsRoot, promptsRoot, ...inputs }: Tem
 }
 
 type RevisionOf = (env: Template['env'], times: readonly unknown[]) => Revision;
-
-/** Until November 2026, times were no part of a revision, and some variables were not set. */
+/** Until November 2026, some variables were not set, and times were no part of a revision. */
 const formerOf = (env: Template['env'], added: readonly string[], times: readonly unknown[], revisionOf: RevisionOf) =>
-  [env, ...added.map((name) => omit(env, name))].flatMap((each) =>
-    [times, []].map((of) => ({ env: each, revision: revisionOf(each, of) })),
-  );
+  [env, ...added.map((name) => omit(env, name))].flatMap((each): readonly FormerTemplate[] => [
+    { env: each, revision: revisionOf(each, times) },
+    { env: each, revision: revisionOf(each, []), lacksTimes: true },
+  ]);
 
 /**
  * The files from which a server was started, since it keeps those that it has opened. No part of the revision, so that
