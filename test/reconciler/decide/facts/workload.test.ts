@@ -76,7 +76,6 @@ describe('a template', () => {
   /** Computed by the code of September 2026 (commit e222eae) for its provider, the only one then. */
   test.each<[SlotDocument, string]>([
     [{ backend: 'cpu', model: { default: 'm.gguf' } }, 'b0c510b92363'],
-    [{ backend: 'cpu', model: { default: 'm.gguf', context: 4096 } }, 'd4fbc1e5eb87'],
     [{ backend: 'rocm', resources: { gpus: 1 }, model: { default: 'm.gguf' } }, 'fb8be43b7717'],
     [
       {
