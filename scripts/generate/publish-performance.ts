@@ -1,4 +1,4 @@
-/** Publishes saved measurements of the machine that was measured last: in `docs/performance.md` each with its last two results, in `README.md` a few figures of the last one. Pure. */
+/** Publishes saved measurements: in `docs/performance.md` each with its last two results of the machine where it was measured last, in `README.md` a few figures of the last one. Pure. */
 import { kindOf, parseResults, type Goal, type Machine, type Result, type ResultTable } from '../../bench/decide/result.ts';
 import { voidText } from '../../bench/decide/summarise.ts';
 import { alignedTable } from './publish-reference.ts';
@@ -8,14 +8,11 @@ const SHOWN = 2;
 /** `texts`: the files in `bench/results`, in any order. */
 export function performanceTables(texts: readonly string[]): string {
   const results = parseResults(texts);
-  const newest = results.at(-1);
-  if (newest === undefined) return NO_RESULT;
-  const kind = kindOf(newest.machine);
-  const comparable = results.filter(({ machine }) => kindOf(machine) === kind);
-  const names = [...new Set(comparable.flatMap(({ measurements }) => Object.keys(measurements)))]
+  if (results.length === 0) return NO_RESULT;
+  const names = [...new Set(results.flatMap(({ measurements }) => Object.keys(measurements)))]
     .filter((name) => name !== AFTER_SWAP)
     .toSorted();
-  return [machineText(newest.machine), ...names.flatMap((name) => partsOf(name, comparable))].join('\n\n');
+  return names.flatMap((name) => partsOf(name, results)).join('\n\n');
 }
 
 const AFTER_SWAP = 'after-swap';
@@ -63,11 +60,16 @@ function machineText({ cpu, cores, arch, memoryGb, kernel, node, programs }: Mac
   return `Measured on ${cpu} with ${cores} cores (${arch}) and ${memoryGb} GB of memory: ${[`Linux ${kernel}`, `Node ${node}`, ...versions].join(', ')}.`;
 }
 
-function partsOf(name: string, comparable: readonly Result[]): readonly string[] {
-  const shown = comparable.filter(({ measurements }) => measurements[name] !== undefined).slice(-SHOWN);
-  const tables = shown.at(-1)?.measurements[name]?.tables ?? [];
+/** Figures of different machines are not comparable. */
+function partsOf(name: string, results: readonly Result[]): readonly string[] {
+  const measured = results.filter(({ measurements }) => measurements[name] !== undefined);
+  const newest = measured.at(-1);
+  if (newest === undefined) return [];
+  const shown = measured.filter(({ machine }) => kindOf(machine) === kindOf(newest.machine)).slice(-SHOWN);
+  const tables = newest.measurements[name]?.tables ?? [];
   return [
     `### ${name}`,
+    machineText(newest.machine),
     goalTable(name, shown),
     ...tables.flatMap((table) => [`**${table.title}**, in the last of them:`, proxyTable(table)]),
   ];

@@ -22,13 +22,21 @@ test('the last two results stand side by side, the older one first', () => {
   expect(text).toMatch(/2026-01-02 10:20, `0123456789`, load before 0\.2 +\| 2026-01-03 10:20/);
 });
 
-test('results of other machines are left out, and each measurement has its own last results', () => {
+test('a measurement has only results of the machine where it was measured last, which may differ between measurements', () => {
   const text = draw(
     resultOf({ savedAt: day(1), machine: { cpu: 'Other' }, measurements: measurementsOf([goal('0.1 ×', true)]) }),
     resultOf({ savedAt: day(2), measurements: measurementsOf([goal('0.2 ×', true)]) }),
-    resultOf({ savedAt: day(3), modified: true, measurements: { plan: { goals: [goal('0.3 ×', true)], tables: [] } } }),
+    resultOf({
+      savedAt: day(3),
+      modified: true,
+      machine: { cpu: 'Third' },
+      measurements: { plan: { goals: [goal('0.3 ×', true)], tables: [] } },
+    }),
   );
-  expect(text).toContain('Measured on Some CPU with 2 cores (x64) and 8 GB of memory: Linux 6.1.0, Node 24.21.0, nginx 1.22.1, wrk 4.1.0.');
+  expect(text).toMatch(/^### plan\n\nMeasured on Third with/m);
+  expect(text).toContain(
+    '### gateway\n\nMeasured on Some CPU with 2 cores (x64) and 8 GB of memory: Linux 6.1.0, Node 24.21.0, nginx 1.22.1, wrk 4.1.0.',
+  );
   expect(text).not.toContain('0.1 ×');
   expect([...text.matchAll(/^### (.*)$/gm)].map(([, name]) => name)).toEqual(['gateway', 'plan']);
   expect(text).toContain('`0123456789` with changes');
