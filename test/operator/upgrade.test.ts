@@ -1,5 +1,5 @@
 /**
- * An installation of a former release is upgraded to this one, under load: its definition and chart first, and back. SVC_TEST_FORMER is the checkout of
+ * An installation of a former release is upgraded to this one under load, its definition first and then its chart. SVC_TEST_FORMER is the checkout of
  * the former release, SVC_TEST_FORMER_IMAGE its image. Run it with "npm run test:long -- upgrade COMMIT".
  */
 import { join } from 'node:path';

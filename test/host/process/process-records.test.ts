@@ -1,5 +1,5 @@
 /** The records of processes: what is known holds while their directory is moved away, at whatever moment, and a removal may be repeated. */
-import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -79,4 +79,25 @@ test('a damaged file is a loss when it is found, and no longer in later reads', 
     [['a'], true],
     [['a'], false],
   ]);
+});
+
+test('the stamp of the records is known once they have settled, and differs after each write and removal', async () => {
+  const run = join(dir, 'run');
+  const records = createProcessRecords(run);
+  expect(await records.stamp()).toBe(undefined);
+  /** What is written now must not look like what was written a moment ago. */
+  const settle = async (secondsAgo: number) => {
+    expect(await records.stamp()).toBe(undefined);
+    const at = new Date(Date.now() - secondsAgo * 1000);
+    await utimes(run, at, at);
+    return await records.stamp();
+  };
+  await records.write(recordOf('a'));
+  const first = await settle(60);
+  expect(first).toEqual(expect.any(String));
+  expect(await records.stamp()).toBe(first);
+  await records.writeExit(recordOf('a'), { code: 1, at: 1 });
+  const second = await settle(50);
+  await records.remove('a');
+  expect(new Set([first, second, await settle(40)]).size).toBe(3);
 });
