@@ -238,9 +238,9 @@ async function stop(deps: ExecuteDeps, args: ActionArgs['stop'], signal: AbortSi
   const { slot, workload, failure } = args;
   const now = clock.now();
   if (failure !== undefined) {
-    const { kind, reason, message } = failure;
+    const { kind, reason, message, port } = failure;
     if (kind === 'drift') tracker.attempts.repaired(slot, workload, now);
-    else tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);
+    else tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload, port }, now);
   }
   if (args.abort) traffic.abort(workload);
   const settled = traffic.settle?.(workload);

@@ -55,6 +55,19 @@ describe('a server that ends by itself', () => {
     await expectRest(world);
   });
 
+  test('gets another port if it was never ready on this one', async () => {
+    const world = createWorld({ readyMs: () => 60_000 });
+    world.setModel('a.gguf', 'present');
+    world.edit('primary', { model: { default: 'a.gguf' } });
+    const port = (): number => world.runtime.list()[0]?.container.port?.host ?? 0;
+    await world.reach('primary', 'starting', 5000);
+    const first = port();
+    crash(world);
+    await world.reach('primary', 'offline', 1000);
+    await world.reach('primary', 'starting', 5000);
+    expect(port()).toBe(first + 1);
+  });
+
   test('is forgiven after ten minutes that went well', async () => {
     const world = await serving();
     for (let round = 0; round < 12; round += 1) {

@@ -7,8 +7,8 @@ import type { SlotName } from '../../src/schema/words/names.ts';
 import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { simulateMemory } from '../support/simulation/simulate-memory.ts';
 
-/** `SVC_SEEDS` runs another number of worlds. */
-const SEEDS = Number(process.env['SVC_SEEDS'] ?? 25);
+/** A quarter of `SVC_SEEDS`: a world takes about half a second. */
+const SEEDS = Number(process.env['SVC_SEEDS'] ?? 100) / 4;
 
 const NOTICING = readNoticingSeeds();
 const noticed = new Map<string, number>();

@@ -206,6 +206,11 @@ describe('plan()', () => {
     expect(action?.name === 'apply' ? action.args.workload.name : '').toMatch(/^svc-slot-primary--[0-9a-f]{12}$/);
   });
 
+  test('starts on another port where the last server was never ready on this one', () => {
+    const [action] = planOf({ failures: [{ ...failed(5000, 'crash'), port: 18_080 }] }).made.actions;
+    expect(action).toMatchObject({ args: { workload: { port: { host: 18_081 } } } });
+  });
+
   test('never chooses the port of the gateway', () => {
     const [action] = planOf({ ownPorts: [18_080] }).made.actions;
     expect(action).toMatchObject({ args: { workload: { port: { host: 18_081 } } } });

@@ -16,6 +16,8 @@ export type AttemptKind = 'crash' | 'vanish' | 'apply' | 'pull-image' | 'pull-mo
 /** A failure that stops a workload or counts. `drift`: altered from outside and replaced, counted as a repair. */
 export interface Fault extends Finding {
   readonly kind: AttemptKind | 'drift';
+  /** The host port of a workload that was never ready. */
+  readonly port?: number | undefined;
 }
 
 /** The spec and model a workload was started with. Probes and memory use these, even if the slot has changed since. */

@@ -96,6 +96,8 @@ export interface Attempt {
   readonly logTail?: readonly LogLine[];
   /** A workload fails only once, unless its runtime restarts it. */
   readonly workload?: WorkloadId;
+  /** The host port of a workload that was never ready. */
+  readonly port?: number | undefined;
   /** The runtime restarted the workload automatically. */
   readonly restartedInPlace?: true;
 }

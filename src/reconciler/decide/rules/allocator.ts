@@ -131,6 +131,15 @@ function fits(more: PoolBytes, { resources, started }: Allocation, used: (id: Po
   });
 }
 
+/**
+ * A port for a workload; another one than `avoided`, if there is one. Servers fail on ports that seem free: connections
+ * that linger there (`TIME_WAIT`) keep out a server that sets SO_REUSEPORT alone, as cpp-httplib does.
+ */
+export function portFor({ freePort, resources }: Allocation, avoided: number | undefined): number | undefined {
+  if (freePort === undefined || freePort !== avoided) return freePort;
+  return nextFreePort(resources, freePort + 1) ?? freePort;
+}
+
 function nextFreePort({ portRange, takenPorts }: SharedResources, first: number): number | undefined {
   return freePort({ first, last: portRange.last }, (port) => takenPorts.has(port));
 }

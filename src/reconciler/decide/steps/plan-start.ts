@@ -3,7 +3,7 @@ import type { Finding } from '../../../schema/words/failure.ts';
 import { isPull, keyOfAction, type Action, type Pull } from '../facts/actions.ts';
 import type { SlotView } from '../facts/view.ts';
 import { workloadOf } from '../facts/workload.ts';
-import type { Allocation, SlotMemory } from '../rules/allocator.ts';
+import { portFor, type Allocation, type SlotMemory } from '../rules/allocator.ts';
 import type { Gate } from '../rules/gates.ts';
 import type { Observed, RunningAction } from '../facts/facts.ts';
 import type { Progress } from '../../ports.ts';
@@ -16,7 +16,7 @@ export function planStart(
 ): { readonly action?: Action; readonly gate?: Gate } {
   const { template, slot, model, spec } = view;
   if (template === undefined || model?.kind !== 'present') return {};
-  const port = template.cluster === undefined ? allocation.freePort : template.containerPort;
+  const port = template.cluster === undefined ? portFor(allocation, view.failures.at(-1)?.port) : template.containerPort;
   if (port === undefined) {
     const message = 'Every port of "SVC_PORT_RANGE" is taken; widen it';
     return { gate: { kind: 'waiting', reason: 'PortRangeUsedUp', message } };

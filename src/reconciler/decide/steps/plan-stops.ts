@@ -113,6 +113,8 @@ function planStop({ workload, because, failure }: Draining, drainMs: number, now
   // A server with a fault may have computed anything.
   const isSound = failure === undefined && !abort && known.probe?.status === 'passing';
   const saves = isSound && view !== undefined ? savedServer(fact, view) : undefined;
-  const args = { slot: fact.slot, workload: fact.id, graceMs, abort, failure, ...(saves === undefined ? {} : { saves }) };
+  const port = known.probe?.passed === true ? undefined : fact.container.port?.host;
+  const fault = failure === undefined || port === undefined ? failure : { ...failure, port };
+  const args = { slot: fact.slot, workload: fact.id, graceMs, abort, failure: fault, ...(saves === undefined ? {} : { saves }) };
   return { actions: [{ name: 'stop', slot: fact.slot, because, args }], wakes: [] };
 }

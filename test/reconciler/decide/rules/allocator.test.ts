@@ -3,6 +3,7 @@ import { HOST } from '../../../../src/reconciler/decide/facts/memory-pools.ts';
 import {
   afterStarts,
   openAllocation,
+  portFor,
   roomFor,
   spillAside,
   type SharedResources,
@@ -24,6 +25,19 @@ describe('The allocator', () => {
   test('offers the lowest port that is not taken', () => {
     expect(openAllocation(RESOURCES).freePort).toBe(18_081);
     expect(openAllocation({ ...RESOURCES, takenPorts: new Set([18_080, 18_081, 18_082]) }).freePort).toBeUndefined();
+  });
+
+  test.each([
+    [undefined, 18_081],
+    [18_081, 18_082],
+    [18_082, 18_081],
+    [18_080, 18_081],
+  ])('where the server failed on port %p, offers %p', (avoided, port) => expect(portFor(openAllocation(RESOURCES), avoided)).toBe(port));
+
+  test('offers the port that the server failed on where no other one is free', () => {
+    const last = openAllocation({ ...RESOURCES, takenPorts: new Set([18_080, 18_082]) });
+    expect(portFor(last, 18_081)).toBe(18_081);
+    expect(portFor({ ...last, freePort: undefined }, 18_081)).toBeUndefined();
   });
 
   test('takes port and memory of a started workload out of the next allocation, and leaves the one before as it was', () => {
