@@ -11,7 +11,7 @@ import { ratesBetween, sparklinePoints } from '../../dashboard/src/decide/token-
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/untrusted.ts';
-import { afterEntry, matchesSearch, needsAttention, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
+import { ableFirst, afterEntry, matchesSearch, needsAttention, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
 import type { Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { mergePatch } from '../../src/schema/slot/slot-editor.ts';
@@ -230,6 +230,12 @@ describe('a slot', () => {
       ],
       memoryBytes: 30,
     });
+  });
+
+  test('that cannot answer before somebody repairs or enables it is offered last', () => {
+    const off = { ...slot('a', 'offline'), spec: { enabled: false } };
+    const slots = new Map([off, stalled, slot('b', 'offline'), slot('c', 'ready')].map((each) => [each.name, each]));
+    expect(ableFirst(['a', 'b', 'c', 'gone', 'z'], (name) => slots.get(name))).toEqual(['b', 'c', 'a', 'gone', 'z']);
   });
 
   test('is found by its name, model and state together', () => {

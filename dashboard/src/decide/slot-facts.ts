@@ -11,6 +11,12 @@ export function needsAttention(slot: Slot): Condition | undefined {
   return is('Stalled', 'True') ?? is('SpecValid', 'False');
 }
 
+/** Slots that cannot answer before a user does something come last. */
+export function ableFirst(names: readonly string[], of: (name: string) => Slot | undefined): readonly string[] {
+  const rank = (slot: Slot | undefined): number => (slot !== undefined && isEnabled(slot) && needsAttention(slot) === undefined ? 0 : 1);
+  return names.toSorted((a, b) => rank(of(a)) - rank(of(b)));
+}
+
 /** What a user does about an alarm. Default: reads the explanation. */
 const FIXES: Readonly<Partial<Record<StalledReason, 'edit' | 'licence' | 'model' | 'restart'>>> = {
   SpecInvalid: 'edit',

@@ -34,7 +34,8 @@ export function Compare(): JSX.Element {
   const [round, setRound] = useState(0);
   const [scores, setScores] = useScores();
   const settings = useChatSettings();
-  const chosen = slots.filter((slot, index) => picked?.has(slot) ?? index < FEWEST);
+  const offered = ableFirst(slots, (name) => store.of(name)?.slot.value).slice(0, FEWEST);
+  const chosen = slots.filter((slot) => picked?.has(slot) ?? offered.includes(slot));
   const run = async (stop: AbortSignal): Promise<void> => {
     const question = [{ ...EMPTY_ANSWER, role: 'user', content: prompt }] as const;
     const begin = chosen.map((slot): Contestant => {

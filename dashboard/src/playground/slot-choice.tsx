@@ -1,7 +1,8 @@
 /** Selects the slot that a playground form uses, and shows its state. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
+import { ableFirst } from '../decide/slot-facts.ts';
 import { hashOf } from '../decide/route.ts';
 import { SelectField } from '../parts/fields.tsx';
 import { DownloadBar } from '../parts/download-bar.tsx';
@@ -21,7 +22,9 @@ export function useSlotChoice(capability: Capability): SlotChoice {
   const { store } = useApp();
   const [chosen, choose] = useState('');
   const slots = (store.names.value ?? []).filter((name) => store.of(name)?.slot.value.status.capabilities.includes(capability) === true);
-  return { capability, slots, slot: slots.includes(chosen) ? chosen : (slots[0] ?? ''), choose };
+  const first = useRef('');
+  if (!slots.includes(first.current)) first.current = ableFirst(slots, (name) => store.of(name)?.slot.value)[0] ?? '';
+  return { capability, slots, slot: slots.includes(chosen) ? chosen : first.current, choose };
 }
 
 interface SlotBarProps {

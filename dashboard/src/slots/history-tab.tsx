@@ -108,7 +108,7 @@ function Entry({ slot, revision }: { readonly slot: string; readonly revision: R
       <span>
         {T.revision(number)}, {who}
         {undoOf !== null && `, ${T.undoOf(undoOf)}`}
-        {message !== null && <small>{message}</small>}
+        {message !== null && <small>{message}</small>}{' '}
         {!present && may('admin') && (
           <button type="button" onClick={() => (change.value = undoChange(slot, revision))}>
             {T.undoTo(number)}

@@ -201,15 +201,19 @@ function StateBadge({ signals: { slot } }: ReadProps): JSX.Element {
 
 function Facts({ signals: { slot, line, rates } }: ReadProps): JSX.Element {
   const facts = useSelector<readonly NamedFact[]>(() => {
-    const { backend, memory_bytes: memory, restarts, replicas } = slot.value.status;
+    const { backend, capabilities, memory_bytes: memory, restarts, replicas } = slot.value.status;
     const { firstTokenSeconds, tokensPerSecond } = rates.value ?? {};
     return [
       [T.backend, backend ?? T.none],
       [T.memory, memory === null ? T.none : formatBytes(memory)],
       [T.inFlight, String(line.value.in_flight)],
       [T.pending, String(line.value.parked)],
-      [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
-      [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
+      ...(capabilities.includes('chat')
+        ? ([
+            [T.tokensPerSecond, tokensPerSecond === undefined ? T.none : tokensPerSecond.toFixed(tokensPerSecond < 10 ? 1 : 0)],
+            [T.firstToken, firstTokenSeconds === undefined ? T.none : formatSeconds(firstTokenSeconds)],
+          ] as const)
+        : []),
       ...(replicas === null ? [] : [[T.replicas, T.replicasReady(replicas.ready, replicas.present)] as const]),
       ...(restarts > 0 ? [[T.restarts, String(restarts)] as const] : []),
     ];
