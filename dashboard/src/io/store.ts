@@ -140,6 +140,7 @@ export function createStore(client: Client): Store {
     const fresh = arrived.filter(({ seq }) => !seen.has(seq));
     drawAfter = performance.now() + drawPauseMs(arrived.length);
     arrived = [];
+    const changed = new Map<SlotSignals, Slot>();
     batch(() => {
       recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MAX_RECENT);
       for (const entry of fresh) {
@@ -147,9 +148,10 @@ export function createStore(client: Client): Store {
         if (signals === undefined) continue;
         signals.lastEvent.value = entry;
         // Shows the state at once; the rest of the slot is loaded.
-        signals.slot.value = afterEntry(signals.slot.peek(), entry);
+        changed.set(signals, afterEntry(changed.get(signals) ?? signals.slot.peek(), entry));
         touched.add(entry.slot);
       }
+      for (const [{ slot }, after] of changed) if (after.status.state !== slot.peek().status.state) slot.value = after;
     });
     if (fresh.length > 0) markDirty();
   }
@@ -235,8 +237,11 @@ function createRateReader(totals: ReadonlyMap<string, SlotTotals>, bySlot: Reado
       for (const [name, { rates, history }] of bySlot) {
         const after = totals.get(name);
         const next = after === undefined ? undefined : ratesBetween(before.get(name), after, seconds);
-        const shown = next?.firstTokenSeconds ?? rates.peek()?.firstTokenSeconds;
-        if (next !== undefined) rates.value = { ...next, firstTokenSeconds: shown };
+        const last = rates.peek();
+        const shown = next?.firstTokenSeconds ?? last?.firstTokenSeconds;
+        // Slots at rest are not drawn again.
+        const isSame = next === undefined || (next.tokensPerSecond === (last?.tokensPerSecond ?? 0) && shown === last?.firstTokenSeconds);
+        if (!isSame) rates.value = { ...next, firstTokenSeconds: shown };
         const values = [...history.peek(), next?.tokensPerSecond ?? 0].slice(-MAX_HISTORY);
         // A slot that has generated nothing has no sparkline.
         if (values.some((value) => value > 0) || history.peek().some((value) => value > 0)) history.value = values;

@@ -76,10 +76,16 @@ function useCardsInView(hasCards: boolean): number {
   return useMemo(() => (hasCards ? cardsInView({ width: innerWidth, height: innerHeight }) : 0), [hasCards]);
 }
 
+/** So many cards are drawn in many steps. */
+const LONG = 1000;
+
 type CardOf = (name: string, signals: SlotSignals, isFirst: boolean) => JSX.Element;
 
-/** Keeps the element of each card: as the list grows or is sorted anew, those that are drawn are not compared again. */
-function useCards(watch: WatchNear): CardOf {
+/**
+ * Keeps the element of each card: as the list grows or is sorted anew, those that are drawn are not compared again. An
+ * element refers to the list that it was first drawn in, so those of a long list are made anew once all of it is drawn.
+ */
+function useCards(watch: WatchNear, isWhole: boolean): CardOf {
   return useMemo(() => {
     const kept = new WeakMap<SlotSignals, JSX.Element>();
     const create: CardOf = (name, signals, isFirst) => {
@@ -91,7 +97,7 @@ function useCards(watch: WatchNear): CardOf {
       const last = kept.get(signals);
       return last?.props.isFirst === isFirst ? last : create(name, signals, isFirst);
     };
-  }, [watch]);
+  }, [watch, isWhole]);
 }
 
 export function SlotsPage(): JSX.Element {
@@ -113,8 +119,8 @@ export function SlotsPage(): JSX.Element {
     const isShown = (): boolean => matchesSearch(view.isTable ? signals.slot.peek() : signals.slot.value, view.search);
     return view.search === '' || isShown() ? [{ name, signals }] : [];
   });
-  const cardOf = useCards(watch);
   const drawn = useGrowing(names === undefined ? 0 : shown.length, inView);
+  const cardOf = useCards(watch, drawn >= Math.max(shown.length, LONG));
   return (
     <>
       <div class="page-head">

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { chatBody, EMPTY_ANSWER, type ChatMessage } from '../decide/chat.ts';
+import { ableFirst } from '../decide/slot-facts.ts';
 import { addVote, readScores, type Score } from '../decide/votes.ts';
 import { Button } from '../parts/button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
