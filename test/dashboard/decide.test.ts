@@ -11,7 +11,15 @@ import { ratesBetween, sparklinePoints } from '../../dashboard/src/decide/token-
 import { applyPatch, diffTables, listChanges } from '../../dashboard/src/decide/patch.ts';
 import { hashOf, readPlace } from '../../dashboard/src/decide/route.ts';
 import { safeLink } from '../../dashboard/src/decide/untrusted.ts';
-import { ableFirst, afterEntry, matchesSearch, needsAttention, orderSlots, summarize } from '../../dashboard/src/decide/slot-facts.ts';
+import {
+  ableFirst,
+  afterEntry,
+  matchesSearch,
+  movedBy,
+  needsAttention,
+  orderSlots,
+  summarize,
+} from '../../dashboard/src/decide/slot-facts.ts';
 import type { Condition, Slot } from '../../dashboard/src/types.ts';
 import { SlotName } from '../../src/schema/words/names.ts';
 import { mergePatch } from '../../src/schema/slot/slot-editor.ts';
@@ -235,7 +243,7 @@ describe('a slot', () => {
   test('that cannot answer before somebody repairs or enables it is offered last', () => {
     const off = { ...slot('a', 'offline'), spec: { enabled: false } };
     const slots = new Map([off, stalled, slot('b', 'offline'), slot('c', 'ready')].map((each) => [each.name, each]));
-    expect(ableFirst(['a', 'b', 'c', 'gone', 'z'], (name) => slots.get(name))).toEqual(['b', 'c', 'a', 'gone', 'z']);
+    expect(ableFirst(['a', 'b', 'c', 'gone', 'z'], (name) => slots.get(SlotName.parse(name)))).toEqual(['b', 'c', 'a', 'gone', 'z']);
   });
 
   test('is found by its name, model and state together', () => {
@@ -251,6 +259,17 @@ describe('a slot', () => {
     expect(later.status).toMatchObject({ state: 'ready', since: '2026-01-01T00:00:11.000Z' });
     expect(afterEntry(warming, { to: 'offline', at: '2026-01-01T00:00:09.000Z' })).toBe(warming);
     expect(afterEntry(warming, { to: null, at: '2026-01-01T00:00:11.000Z' })).toBe(warming);
+  });
+
+  test('is drawn again only if several events together leave it in another state', () => {
+    const slots = new Map([slot('a', 'ready'), slot('b', 'ready')].map((each) => [String(each.name), each]));
+    const entries = (['a', 'b', 'gone'] as const).flatMap((name) =>
+      (['serving', name === 'a' ? 'ready' : 'idle'] as const).map((to, index) => {
+        return { slot: SlotName.parse(name), to, at: `2026-01-01T00:00:2${index}.000Z` };
+      }),
+    );
+    const moved = movedBy(entries, (name) => slots.get(name));
+    expect(moved).toEqual([slot('b', 'idle')].map((each) => ({ ...each, status: { ...each.status, since: '2026-01-01T00:00:21.000Z' } })));
   });
 });
 

@@ -127,6 +127,19 @@ export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'a
   return { ...slot, status: { ...slot.status, state: to, since: at } };
 }
 
+/** Slots whose state is another one after the events, oldest first. */
+export function movedBy(
+  entries: readonly Pick<TimelineEntry, 'slot' | 'to' | 'at'>[],
+  of: (name: string) => Slot | undefined,
+): readonly Slot[] {
+  const after = new Map<string, Slot>();
+  for (const entry of entries) {
+    const slot = after.get(entry.slot) ?? of(entry.slot);
+    if (slot !== undefined) after.set(entry.slot, afterEntry(slot, entry));
+  }
+  return [...after.values()].filter((slot) => slot.status.state !== of(slot.name)?.status.state);
+}
+
 /** Names of the slots: those that need attention first, then by name. */
 export function orderSlots(slots: readonly Slot[]): readonly string[] {
   const ranked = slots.map((slot) => ({ name: slot.name, rank: needsAttention(slot) === undefined ? 1 : 0 }));

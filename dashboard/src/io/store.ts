@@ -2,7 +2,7 @@
 import { batch, signal, type Signal } from '@preact/signals';
 import { drawPauseMs, type Freshness } from '../decide/pace.ts';
 import { ratesBetween, type SlotRates, type SlotTotals } from '../decide/token-rates.ts';
-import { afterEntry, isMoving, orderSlots } from '../decide/slot-facts.ts';
+import { isMoving, movedBy, orderSlots } from '../decide/slot-facts.ts';
 import type { Slot, SlotLine, SlotList, Status, TimelineEntry } from '../types.ts';
 import type { Client } from './client.ts';
 import { connectEvents, type EventConnection } from './event-stream.ts';
@@ -140,18 +140,16 @@ export function createStore(client: Client): Store {
     const fresh = arrived.filter(({ seq }) => !seen.has(seq));
     drawAfter = performance.now() + drawPauseMs(arrived.length);
     arrived = [];
-    const changed = new Map<SlotSignals, Slot>();
     batch(() => {
       recent.value = [...fresh.toReversed(), ...recent.peek()].slice(0, MAX_RECENT);
       for (const entry of fresh) {
         const signals = bySlot.get(entry.slot);
         if (signals === undefined) continue;
         signals.lastEvent.value = entry;
-        // Shows the state at once; the rest of the slot is loaded.
-        changed.set(signals, afterEntry(changed.get(signals) ?? signals.slot.peek(), entry));
         touched.add(entry.slot);
       }
-      for (const [{ slot }, after] of changed) if (after.status.state !== slot.peek().status.state) slot.value = after;
+      // Shows the state at once; the rest of the slot is loaded.
+      for (const slot of movedBy(fresh, (name) => bySlot.get(name)?.slot.peek())) setSlot(bySlot.get(slot.name), slot);
     });
     if (fresh.length > 0) markDirty();
   }
@@ -214,6 +212,10 @@ export function createStore(client: Client): Store {
 
 /** Reads the names only, so that an event of a slot draws no list of slots again. */
 export const allSlots = (store: Store): readonly Slot[] => (store.names.value ?? []).flatMap((name) => store.of(name)?.slot.peek() ?? []);
+
+function setSlot(signals: SlotSignals | undefined, slot: Slot): void {
+  if (signals !== undefined) signals.slot.value = slot;
+}
 
 function createSignals(slot: Slot, lastEvent: TimelineEntry | undefined): SlotSignals {
   return {
