@@ -32,6 +32,9 @@ const RATE_CONNECTIONS = 64;
 /** A run lasts as long as several streams, so that most of it is not their beginning. */
 const SECONDS_OF_RUN = 3;
 
+/** V8 compiles what it has seen often, and its heap has grown by then. */
+const WARM_ROUNDS = 4;
+
 type Load = (typeof LOADS)[number];
 /** p50, p99, p99.9 and the largest, in milliseconds. */
 type Spread = readonly [number, number, number, number];
@@ -59,7 +62,7 @@ export async function measureStreams({ rounds }: Pace): Promise<Outcome> {
   try {
     const servers = await startProxies(bed, { program, real });
     const client = [...pinTo(bed.cores?.load), program] as const;
-    for (const load of LOADS) await runLoad(client, load, servers.get(SERVICE));
+    for (let round = 0; round < WARM_ROUNDS; round += 1) for (const load of LOADS) await runLoad(client, load, servers.get(SERVICE));
     const outcomes: { readonly rows: readonly Row[]; readonly grid: ResultGrid }[] = [];
     for (const load of LOADS) {
       const runs = await alternate(servers, rounds, async (server) => await runLoad(client, load, server));
