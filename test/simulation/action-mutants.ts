@@ -110,7 +110,7 @@ export const ACTION_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not count a fault for which it stops a workload',
     file: EXECUTE,
-    find: "tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload }, now);",
+    find: "tracker.attempts.failed(slot, { kind, failure: { kind: 'retry', reason, message }, workload, port }, now);",
     replace: 'void [kind, reason, message];',
   },
   {
