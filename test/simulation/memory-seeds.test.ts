@@ -7,8 +7,8 @@ import type { SlotName } from '../../src/schema/words/names.ts';
 import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { simulateMemory } from '../support/simulation/simulate-memory.ts';
 
-/** A quarter of `SVC_SEEDS`: a world takes about half a second. */
-const SEEDS = Number(process.env['SVC_SEEDS'] ?? 100) / 4;
+/** Half of `SVC_SEEDS`: a world takes about half a second. */
+const SEEDS = Number(process.env['SVC_SEEDS'] ?? 50) / 2;
 
 const NOTICING = readNoticingSeeds();
 const noticed = new Map<string, number>();

@@ -127,7 +127,7 @@ export function afterEntry(slot: Slot, { to, at }: Pick<TimelineEntry, 'to' | 'a
   return { ...slot, status: { ...slot.status, state: to, since: at } };
 }
 
-/** Slots whose state is another one after the events, oldest first. */
+/** Slots that the events, oldest first, leave in another state. */
 export function movedBy(
   entries: readonly Pick<TimelineEntry, 'slot' | 'to' | 'at'>[],
   of: (name: string) => Slot | undefined,

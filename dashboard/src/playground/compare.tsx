@@ -3,7 +3,6 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { chatBody, EMPTY_ANSWER, type ChatMessage } from '../decide/chat.ts';
-import { ableFirst } from '../decide/slot-facts.ts';
 import { addVote, readScores, type Score } from '../decide/votes.ts';
 import { Button } from '../parts/button.tsx';
 import { DataTable } from '../parts/data-table.tsx';
@@ -28,15 +27,14 @@ interface Contestant {
 
 export function Compare(): JSX.Element {
   const { client, store } = useApp();
-  const { slots } = useSlotChoice('chat');
+  const { slots, ranked } = useSlotChoice('chat');
   const [picked, setPicked] = useState<ReadonlySet<string>>();
   const [prompt, setPrompt] = useState('');
   const [asked, setAsked] = useState<readonly Contestant[]>([]);
   const [round, setRound] = useState(0);
   const [scores, setScores] = useScores();
   const settings = useChatSettings();
-  const offered = ableFirst(slots, (name) => store.of(name)?.slot.value).slice(0, FEWEST);
-  const chosen = slots.filter((slot) => picked?.has(slot) ?? offered.includes(slot));
+  const chosen = slots.filter((slot) => picked?.has(slot) ?? ranked.slice(0, FEWEST).includes(slot));
   const run = async (stop: AbortSignal): Promise<void> => {
     const question = [{ ...EMPTY_ANSWER, role: 'user', content: prompt }] as const;
     const begin = chosen.map((slot): Contestant => {

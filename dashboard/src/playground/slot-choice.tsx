@@ -1,6 +1,6 @@
 /** Selects the slot that a playground form uses, and shows its state. */
 import type { ComponentChildren, JSX } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { useApp } from '../app-context.ts';
 import { ableFirst } from '../decide/slot-facts.ts';
 import { hashOf } from '../decide/route.ts';
@@ -13,6 +13,8 @@ import type { Capability } from '../types.ts';
 export interface SlotChoice {
   readonly capability: Capability;
   readonly slots: readonly string[];
+  /** The same; those that cannot answer before a user does something come last. */
+  readonly ranked: readonly string[];
   /** Empty if no slot has the capability. */
   readonly slot: string;
   readonly choose: (slot: string) => void;
@@ -22,9 +24,9 @@ export function useSlotChoice(capability: Capability): SlotChoice {
   const { store } = useApp();
   const [chosen, choose] = useState('');
   const slots = (store.names.value ?? []).filter((name) => store.of(name)?.slot.value.status.capabilities.includes(capability) === true);
-  const first = useRef('');
-  if (!slots.includes(first.current)) first.current = ableFirst(slots, (name) => store.of(name)?.slot.value)[0] ?? '';
-  return { capability, slots, slot: slots.includes(chosen) ? chosen : first.current, choose };
+  // As they were: what is preselected does not change while somebody writes.
+  const ranked = useMemo(() => ableFirst(slots, (name) => store.of(name)?.slot.peek()), [slots.toSorted().join(' ')]);
+  return { capability, slots, ranked, slot: slots.includes(chosen) ? chosen : (ranked[0] ?? ''), choose };
 }
 
 interface SlotBarProps {
