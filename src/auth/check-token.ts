@@ -9,7 +9,6 @@
  */
 import { createHash, hash as digestOf, timingSafeEqual } from 'node:crypto';
 import { BlockList, isIPv6, type Socket } from 'node:net';
-import { memoizePerPoll } from '../platform/memo.ts';
 import { createSemaphore } from '../platform/semaphore.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import type { Access } from '../schema/words/access.ts';
@@ -51,11 +50,10 @@ export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps):
   const isProxy = createProxyMatcher(settings.SVC_TRUSTED_PROXIES);
   const matchesSecret = createSecretMatcher(settings.SVC_PROXY_SECRET);
 
-  const current = memoizePerPoll(store.current);
-  const { verifier = createTokenVerifier({ store: { current } }) } = deps;
+  const { verifier = createTokenVerifier({ store }) } = deps;
   /** The file is looked at, as for tokens. */
   function callersNow(): CallerTables | undefined {
-    current();
+    store.current();
     return store.callers?.();
   }
 

@@ -1,7 +1,7 @@
 /**
- * The tokens in `<config>/tokens.toml`, which people may edit while the service runs. Each use checks the file's
- * metadata, which takes microseconds, so a revoked token is refused from the next request on. An invalid file changes
- * nothing: the last valid tokens stay in force, and the log names the problem.
+ * The tokens in `<config>/tokens.toml`, which people may edit while the service runs. A use checks the file's metadata
+ * unless they were checked a millisecond ago, and a change is confirmed after two: a revoked token is refused from the
+ * next request on. An invalid file changes nothing: the last valid tokens stay in force, and the log names the problem.
  */
 import { readFileSync, statSync, type BigIntStats } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { decodeText, OPEN_FLAGS, readRegularFile, refusalOf } from '../files/reg
 import { explainWriteError, ifThere, writeFileAtomically, writeJsonAtomically, type FileOwner } from '../files/write-file.ts';
 import { messageOf } from '../platform/error-text.ts';
 import type { Log } from '../platform/log.ts';
+import { memoizeFor } from '../platform/memo.ts';
 import { sleep } from '../platform/clock.ts';
 import type { Settings } from '../schema/settings/settings.ts';
 import { compareTokens, editTokenText, NO_TOKENS, parseTokenText, TOKEN_ID } from './decide/token-file-text.ts';
@@ -24,7 +25,10 @@ export interface TokenStore {
   current(): Tokens;
   /** Limits of callers without a token, as of the last call of `current`. */
   callers(): CallerTables;
-  /** Keeps comments and order. Other processes wait. Fails if the file is invalid or cannot be written. */
+  /**
+   * Keeps comments and order. Other processes wait. Once it is done, all processes use the new tokens. Fails if the file
+   * is invalid or cannot be written.
+   */
   change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
 }
 
@@ -36,6 +40,8 @@ interface TokenStoreOptions {
   readonly log: Pick<Log, 'warn'>;
   /** Called when the file was found to have other tokens than before, also after changes of this store. */
   readonly onChange?: (change: StoreChange) => void;
+  /** Monotonic milliseconds. Default: the system's. */
+  readonly now?: () => number;
 }
 
 /** A file with 50,000 tokens is smaller. */
@@ -43,20 +49,27 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** A change takes milliseconds. */
 const LOCK_WAIT_MS = 5000;
 const LOCK_POLL_MS = 10;
+/** A look at the file serves the uses of this time. */
+const LOOK_MS = 1;
+/** Longer than that in every process. A timer may fire a millisecond early. */
+const CONFIRM_MS = LOOK_MS + 2;
 
-export function createTokenStore({ path, log, onChange }: TokenStoreOptions): TokenStore {
+export function createTokenStore({ path, log, onChange, now }: TokenStoreOptions): TokenStore {
   const copy = createTokenCopy({ log, fields: { file: path }, onChange });
+  function look(): Tokens {
+    const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (facts === undefined) return copy.update('absent', () => NO_TOKENS);
+    return copy.update(versionOf(facts), (known) => readTokens(path, facts, known, log));
+  }
   return {
     callers: copy.callers,
-    current() {
-      const facts = statSync(path, { bigint: true, throwIfNoEntry: false });
-      if (facts === undefined) return copy.update('absent', () => NO_TOKENS);
-      return copy.update(versionOf(facts), (known) => readTokens(path, facts, known, log));
-    },
+    current: memoizeFor(LOOK_MS, look, now),
     async change(edit) {
       try {
         await mkdir(dirname(path), { recursive: true });
-        return await withLock(path, async () => await rewrite(path, copy.tables(), edit));
+        const change = await withLock(path, async () => await rewrite(path, copy.tables(), edit));
+        if (change.ok) await sleep(CONFIRM_MS);
+        return change;
       } catch (error) {
         return refuse(`Cannot write "${path}": ${explainWriteError(path, error)}`);
       }

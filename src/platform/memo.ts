@@ -3,7 +3,6 @@
  * value, all of them and whole, so that no field can be forgotten; inputs that are the same objects as before, as
  * nearly all are, cost next to nothing.
  */
-import { performance } from 'node:perf_hooks';
 import { isSameValue } from '../schema/words/same-value.ts';
 
 /** `compute` must be pure: the same inputs give the same output. */
@@ -46,18 +45,13 @@ export function forgetOthers<Key>(remembered: Map<Key, unknown>, keys: Keys<Key>
   for (const key of remembered.keys()) if (!keys.has(key)) remembered.delete(key);
 }
 
-/**
- * Remembers a result for all requests that the kernel reports in one poll. Such a request was sent before the poll, and
- * the result is computed after it, so it includes every change made before the request was sent. Only a request
- * pipelined behind another may get that one's result. Errors are not remembered.
- */
-export function memoizePerPoll<T>(compute: () => T): () => T {
-  let last: { readonly loops: number; readonly events: number; readonly value: T } | undefined;
+/** Remembers a result for `ms` milliseconds. Errors are not remembered. */
+export function memoizeFor<T>(ms: number, compute: () => T, now: () => number = () => performance.now()): () => T {
+  let last: { readonly until: number; readonly value: T } | undefined;
   return () => {
-    // One turn of the loop polls again if more is ready than fits into one answer of the kernel; then only `events`
-    // grows.
-    const { loopCount: loops, events } = performance.nodeTiming.uvMetricsInfo;
-    if (last?.loops !== loops || last.events !== events) last = { loops, events, value: compute() };
+    const at = now();
+    // The time is read first, so that the result is at least as new as it says.
+    if (last === undefined || at >= last.until) last = { until: at + ms, value: compute() };
     return last.value;
   };
 }

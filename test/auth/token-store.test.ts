@@ -9,7 +9,10 @@ import { createTokenVerifier } from '../../src/auth/check-token.ts';
 let directory: string;
 let path: string;
 let warnings: string[];
-const open = (): TokenStore => createTokenStore({ path, log: { warn: (_fields, message) => void warnings.push(message) } });
+let now = 0;
+const log = { warn: (_fields: object, message: string): void => void warnings.push(message) };
+/** Each use is later than what the one before it has seen. */
+const open = (): TokenStore => createTokenStore({ path, log, now: () => (now += 10) });
 const manage = (store: TokenStore): TokenManager => createTokenManager({ store, lastUses: () => new Map(), wallNow: () => Date.now() });
 
 beforeEach(async () => {
@@ -47,6 +50,25 @@ describe('the file of the tokens', () => {
     const names = (await readdir(directory)).filter((name) => name !== 'slots');
     expect(names.toSorted()).toEqual(['.tokens.toml.json', '.tokens.toml.lock', 'tokens.toml']);
     for (const name of names) expect([name, (await stat(join(directory, name))).uid]).toEqual([name, uid]);
+  });
+
+  test('is followed by all processes before a change of it is confirmed, however often they look', async () => {
+    const [other, tokens] = [createTokenStore({ path, log }), manage(createTokenStore({ path, log }))];
+    let looking = true;
+    const looks = (async () => {
+      while (looking) {
+        other.current();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    for (let index = 0; index < 20; index += 1) {
+      const { id } = await create(tokens);
+      expect(other.current().has(id)).toBe(true);
+      expect(await tokens.revoke(id)).toMatchObject({ ok: true });
+      expect(other.current().has(id)).toBe(false);
+    }
+    looking = false;
+    await looks;
   });
 
   test('takes effect as soon as somebody has edited it, and a mistake in it changes nothing', async () => {
