@@ -1,5 +1,5 @@
 /** The CPU time of a request with and without authentication, of gateways in one process (`auth-process.ts`), in turns of a second. */
-import { fork } from 'node:child_process';
+import { fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,6 +28,7 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
   for (const [index, path] of paths.entries()) await writeFile(path, files[index]?.text ?? '', { mode: 0o600 });
   const child = fork(join(import.meta.dirname, 'auth-process.ts'), [String(upstream.port), ...paths], { stdio: 'inherit' });
   bed.started.push(child);
+  if (bed.cores !== undefined) spawnSync('taskset', ['-a', '-p', '-c', bed.cores.proxy, String(child.pid)]);
   const [ports]: unknown[] = await once(child, 'message');
   if (!Array.isArray(ports)) throw new Error('The gateways did not start');
   const cpuMicroseconds = async (): Promise<number> => {

@@ -12,6 +12,7 @@ import { measureRevocation } from './auth-replicas.ts';
 import { createTokenFile } from './auth-tokens.ts';
 import type { Run } from './decide/summarise.ts';
 import { drive, writeScript, type Server } from './load.ts';
+import { reserveCore } from './machine.ts';
 import { atLeast, atMost, median, type Row } from './measure.ts';
 import { startRealService, type Bed, type RealService } from './proxies.ts';
 
@@ -47,8 +48,10 @@ export async function measureAuth(): Promise<readonly Row[]> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const started: ChildProcess[] = [];
   const services: RealService[] = [];
+  // Waking an idle core costs a virtual machine as much as the request: which processes share a core must not change.
+  const reserved = reserveCore();
   try {
-    const bed = { directory, started };
+    const bed = { directory, started, cores: reserved?.cores };
     const cpu = await measureCpu(bed, MANY);
     const bench = await startServices(bed, services);
     const throughput = await measureThroughput(bench);
@@ -56,6 +59,7 @@ export async function measureAuth(): Promise<readonly Row[]> {
   } finally {
     for (const { service } of services) await service.stop();
     for (const child of started) child.kill('SIGKILL');
+    reserved?.release();
     await rm(directory, { recursive: true, force: true });
   }
 }
