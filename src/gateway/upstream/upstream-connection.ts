@@ -3,12 +3,18 @@ import { connect, type Socket, type OnReadOpts } from 'node:net';
 import type { Links } from '../../remote/remote-link.ts';
 import type { Endpoint } from '../../providers/provider.ts';
 import type { Breakage, UpstreamEvents } from '../request-events.ts';
+import type { CoalesceReads } from './coalesce-reads.ts';
 import { ResponseParser } from './response-parser.ts';
 
 /** Events of a connection for its pool. */
 export interface PoolEvents {
   onIdle(connection: UpstreamConnection): void;
   onGone(connection: UpstreamConnection): void;
+}
+
+export interface ConnectionDeps {
+  readonly links: Pick<Links, 'connect'>;
+  readonly coalesce: CoalesceReads;
 }
 
 /** A body up to this size is sent in one piece with the head: copying costs less than a second buffer. */
@@ -32,8 +38,15 @@ export class UpstreamConnection {
   #requestEnded = false;
   #error: Error | undefined;
 
-  constructor(endpoint: Endpoint, pool: PoolEvents, links: Pick<Links, 'connect'>) {
+  /** Reading waits for the client. */
+  #isPaused = false;
+  /** Reading waits for other streams. */
+  #isHeld = false;
+  readonly #coalesce: CoalesceReads;
+
+  constructor(endpoint: Endpoint, pool: PoolEvents, { links, coalesce }: ConnectionDeps) {
     this.#pool = pool;
+    this.#coalesce = coalesce;
     const onread = readInto((piece) => this.#data(piece));
     const { host, port, link } = endpoint;
     const onReady = (): void => {
@@ -94,11 +107,23 @@ export class UpstreamConnection {
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#socket.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#socket.resume();
+  }
+
+  hold(): void {
+    this.#isHeld = true;
+    this.#socket.pause();
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    if (!this.#isPaused) this.#socket.resume();
   }
 
   /** Closes the connection; no event follows. */
@@ -113,9 +138,11 @@ export class UpstreamConnection {
       // Bytes without a request: they could be mistaken for the answer to the next one.
       return void this.#socket.destroy();
     }
+    const hadBegun = this.#parser.state === 'body';
     this.#parser.feed(chunk, events);
     if (this.#events === undefined) return;
     const { state, problem } = this.#parser;
+    if (hadBegun && state === 'body' && chunk.length <= COPIED_BYTES) this.#coalesce(this);
     if (state === 'done') this.#answered();
     else if (state === 'broken') this.#break('protocol', `The upstream's answer is not valid HTTP: ${problem ?? 'it is malformed'}`);
   }
@@ -124,7 +151,7 @@ export class UpstreamConnection {
     this.#events = undefined;
     this.served += 1;
     if (this.#parser.keepAlive && this.#requestEnded && !this.#socket.destroyed) {
-      this.#socket.resume();
+      this.resume();
       this.#pool.onIdle(this);
     } else this.#socket.destroy();
   }

@@ -3,6 +3,7 @@ import type { Endpoint } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
 import type { UpstreamEvents } from '../request-events.ts';
 import { createLinks } from '../../remote/remote-link.ts';
+import { createReadCoalescer } from './coalesce-reads.ts';
 import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;
@@ -21,6 +22,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
   const connections = new Set<UpstreamConnection>();
   const links = createLinks();
+  const deps = { links, coalesce: createReadCoalescer() };
   let tick = performance.now();
   const sweeper = setInterval(() => {
     tick = performance.now();
@@ -67,7 +69,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
       // A connection leaves the pool a moment after it has been closed.
       while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
       if (connection === undefined) {
-        connection = new UpstreamConnection(endpoint, pool.events, links);
+        connection = new UpstreamConnection(endpoint, pool.events, deps);
         connections.add(connection);
       }
       connection.begin(events);
