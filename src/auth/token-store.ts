@@ -26,8 +26,8 @@ export interface TokenStore {
   /** Limits of callers without a token, as of the last call of `current`. */
   callers(): CallerTables;
   /**
-   * Keeps comments and order. Other processes wait. Once it is done, all processes use the new tokens. Fails if the file
-   * is invalid or cannot be written.
+   * Keeps comments and order. Other processes wait. Once it is done, all processes use the new tokens. Fails if the
+   * file is invalid or cannot be written.
    */
   change(edit: (tokens: Tokens) => Tokens): Promise<TokenChange>;
 }

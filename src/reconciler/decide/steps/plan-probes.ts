@@ -9,8 +9,8 @@ import { askedServer, drainsWithoutLimit, joinTimed, NOTHING_DUE, type TimedActi
 
 /** The interval of the probes of a workload that passes. */
 const LIVENESS_MS = 10_000;
-/** A pass up to this much earlier probes too, so that probes of several slots share passes. */
-const LIVENESS_SLACK_MS = 3000;
+/** A pass up to this much earlier probes too: at half the interval, the probes of all slots soon share one pass. */
+const LIVENESS_SLACK_MS = LIVENESS_MS / 2;
 /** A failed probe is repeated sooner, so that three in a row take only seconds. */
 const DOUBT_MS = 2000;
 /** One probe action of a warming workload keeps trying for this long, so that not every attempt needs a pass. */
