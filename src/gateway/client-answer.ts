@@ -9,7 +9,7 @@ import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/
 import { isUpstreamFailure } from './route/decide/fall-back.ts';
 import type { ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors } from './upstream/decide/judge-answer.ts';
-import { AnswerWriter, type WriteBatcher } from './write-batcher.ts';
+import { AnswerWriter, type WriteBatcher } from './batch-streams.ts';
 
 /** The rest of an unwanted body is read up to this size, which is faster than a new connection. */
 const DISCARDED_BYTES = 1024 * 1024;

@@ -6,7 +6,7 @@ import type { RequestCaller } from '../schema/words/caller-limits.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import type { DenseSet } from '../platform/dense-set.ts';
 import type { ClientAnswer } from './client-answer.ts';
-import type { WriteBatcher } from './write-batcher.ts';
+import type { WriteBatcher } from './batch-streams.ts';
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import type { DirectRequest } from './route/decide/route.ts';
 import type { ApplyPreset, OutputCap } from './body/apply-preset.ts';

@@ -5,7 +5,7 @@
 import { sleep } from '../platform/clock.ts';
 import { createBufferBudget } from './traffic/traffic.ts';
 import { createCallerLimits, createLocalAccounts } from './traffic/admit-caller.ts';
-import { createWriteBatcher } from './write-batcher.ts';
+import { createWriteBatcher } from './batch-streams.ts';
 import { createOutputCap, createPresetEditor } from './body/apply-preset.ts';
 import { Exchange } from './exchange.ts';
 import type { ActiveExchange, ExchangeDeps, ExchangeRequest, GatewayDeps } from './exchange-deps.ts';

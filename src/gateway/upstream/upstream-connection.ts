@@ -3,7 +3,7 @@ import { connect, type Socket, type OnReadOpts } from 'node:net';
 import type { Links } from '../../remote/remote-link.ts';
 import type { Endpoint } from '../../providers/provider.ts';
 import type { Breakage, UpstreamEvents } from '../request-events.ts';
-import type { CoalesceReads } from './coalesce-reads.ts';
+import type { CoalesceReads } from '../batch-streams.ts';
 import { ResponseParser } from './response-parser.ts';
 
 /** Events of a connection for its pool. */

@@ -3,7 +3,7 @@ import type { Endpoint } from '../../providers/provider.ts';
 import type { RoutedBoard, RoutedView } from '../../reconciler/board.ts';
 import type { UpstreamEvents } from '../request-events.ts';
 import { createLinks } from '../../remote/remote-link.ts';
-import { createReadCoalescer } from './coalesce-reads.ts';
+import { createReadCoalescer } from '../batch-streams.ts';
 import { UpstreamConnection, type PoolEvents } from './upstream-connection.ts';
 
 export type Upstreams = ReturnType<typeof createUpstreams>;

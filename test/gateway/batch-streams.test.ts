@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { createReadCoalescer } from '../../../src/gateway/upstream/coalesce-reads.ts';
+import { createReadCoalescer } from '../../src/gateway/batch-streams.ts';
 
 let now: number;
 let turn: number;
