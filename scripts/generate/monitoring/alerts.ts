@@ -208,9 +208,9 @@ const OF_THE_SERVICE: readonly Alert[] = [
   {
     name: 'SvcEventLoopBlocked',
     severity: 'warning',
-    expr: 'nodejs_eventloop_delay_p99_seconds > 0.25 and on (job, instance) svc_build_info',
+    expr: 'nodejs_eventloop_delay_max_seconds > 0.25 and on (job, instance) svc_build_info',
     for: '10m',
-    summary: 'Requests through {{ $labels.instance }} are delayed by more than 250 ms',
+    summary: 'Requests through {{ $labels.instance }} wait for more than 250 ms again and again',
     meaning:
       'The process of the gateway is busy for so long at a time that every request waits: the machine is overloaded, or the bodies of requests are very large.',
     action: 'Compare `process_cpu_seconds_total` with the load of the machine. Give the gateway more CPU, or use more replicas.',

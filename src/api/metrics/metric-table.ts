@@ -203,7 +203,7 @@ export const METRICS = {
   svc_worker_cpu_seconds_total: counter(['worker'], 'seconds', 'User and system CPU time of a worker'),
   svc_worker_resident_memory_bytes: gauge(['worker'], 'bytes', 'Resident memory of a worker'),
 
-  nodejs_eventloop_delay_mean_seconds: gauge([], 'seconds', 'How late timers of the process ran since the last scrape, on average'),
+  nodejs_eventloop_delay_mean_seconds: gauge([], 'seconds', 'How long the turns of the event loop took since the last scrape, on average'),
   nodejs_eventloop_delay_p50_seconds: gauge([], 'seconds', 'The same, median'),
   nodejs_eventloop_delay_p99_seconds: gauge([], 'seconds', 'The same, 99th percentile'),
   nodejs_eventloop_delay_max_seconds: gauge([], 'seconds', 'The same, maximum'),

@@ -149,7 +149,7 @@ describe('createMetrics()', () => {
     expect(await metrics.text()).toContain('svc_drift_total{slot="primary"} 0');
   });
 
-  test('shows how late timers run: a blocked event loop is seen in the next scrape and not in the one after', async () => {
+  test('shows how long turns of the event loop take: a blocked event loop is seen in the next scrape and not in the one after', async () => {
     const { metrics } = start();
     const max = async (): Promise<number> => Number(/^nodejs_eventloop_delay_max_seconds (\S+)$/m.exec(await metrics.text())?.[1]);
     await metrics.text();
