@@ -225,8 +225,10 @@ export function createLoop(deps: LoopDeps) {
     metrics?.actionFinished({ action: action.name, result: outcome.kind === 'none' ? 'cancelled' : outcome.kind });
     if (outcome.kind === 'failed')
       log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
+    // The plan has the time of the next probe.
+    if (outcome.kind === 'done' && outcome.asBefore === true) return pacer.actionEnded();
     const isOneOfMany = tracker.underWay.size > MANY_UNDER_WAY;
-    pacer.wake(outcome.kind === 'done' && (outcome.asBefore === true || isOneOfMany) ? NOTHING_NEW_WITHIN_MS : 0);
+    pacer.wake(outcome.kind === 'done' && isOneOfMany ? ONE_OF_MANY_WITHIN_MS : 0);
   }
 
   return {
@@ -293,8 +295,7 @@ interface Role {
 
 /** How often users see a pull advance. */
 const PROGRESS_WITHIN_MS = 1000;
-/** Probes that repeat their last result share a pass, and so do actions of a burst. */
-const NOTHING_NEW_WITHIN_MS = 1000;
-/** The end of one of so many actions is followed by others. */
+/** The end of one of so many actions is followed by others, which share a pass. */
 const MANY_UNDER_WAY = 32;
+const ONE_OF_MANY_WITHIN_MS = 1000;
 const NOT_PASSED: Passed = { wakeAt: undefined, busyMs: 0 };

@@ -83,6 +83,8 @@ export function createPacer(clock: Clock, resyncMs: number, quiet: () => boolean
 
   return {
     wake,
+    /** An action has ended that needs no pass. */
+    actionEnded: resolveIdle,
     /** Resolves once no pass runs, none is requested, and no action is under way. */
     async idle(): Promise<void> {
       await new Promise<void>((resolve) => {

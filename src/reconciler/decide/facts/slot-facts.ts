@@ -43,7 +43,8 @@ export interface WorkloadFacts {
   /** It has had a request. */
   readonly used: boolean;
   readonly stopUnderWay: boolean;
-  readonly probeUnderWay: boolean;
+  /** When the probe that is under way began. */
+  readonly probeSince: number | undefined;
   readonly crashNoteUnderWay: boolean;
   /** `sleep` or `wake`, while its server is put to sleep or woken. */
   readonly sleepUnderWay: Action['name'] | undefined;
@@ -182,7 +183,7 @@ export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathe
     failed: isWatched ? activity?.failed : undefined,
     used: activity?.lastUsedAt !== undefined,
     stopUnderWay: phase === 'stopping' || running.has(stopKey(id)),
-    probeUnderWay: running.has(probeKey(id)),
+    probeSince: running.get(probeKey(id))?.startedAt,
     crashNoteUnderWay: running.has(noteCrashKey(id)),
     sleepUnderWay: running.get(sleepKey(id))?.action.name,
     countUnderWay: running.has(countKey(id)),

@@ -40,11 +40,12 @@ export const warmingPauseMs = (ageMs: number): number => Math.min(Math.max(ageMs
 function planProbe(workload: WorkloadView, view: SlotView, once: boolean): TimedActions {
   const { fact, known } = workload;
   const { probe } = known;
-  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.probeUnderWay || workload.sleepUnderWay !== undefined)
-    return NOTHING_DUE;
+  if (fact.phase !== 'running' || fact.endpoints.length === 0 || workload.sleepUnderWay !== undefined) return NOTHING_DUE;
+  const isRepeated = probe !== undefined && isSound(probe.status);
+  const wakes = isRepeated ? [afterInterval(workload.probeSince ?? view.now, intervalMs(probe, view), view.now)] : [];
+  if (workload.probeSince !== undefined) return { actions: [], wakes };
   const dueAt = nextProbeAt(workload, view);
-  const slack =
-    probe === undefined || !isSound(probe.status) ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
+  const slack = !isRepeated ? 0 : isProbedByCluster(probe, view) ? LIVENESS_SLACK_OF_PODS_MS : LIVENESS_SLACK_MS;
   if (dueAt - slack > view.now) return { actions: [], wakes: [dueAt], validUntil: dueAt - slack };
   const patienceMs = once || probe?.passed === true ? 0 : PATIENCE_MS;
   // Only into a server that this controller has started: another one may have computed prompts since.
@@ -61,7 +62,7 @@ function planProbe(workload: WorkloadView, view: SlotView, once: boolean): Timed
     ...(restores === undefined ? {} : { restores }),
     ...(saves === undefined ? {} : { saves }),
   };
-  return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes: [] };
+  return { actions: [{ name: 'probe', slot: view.slot.name, because: whyProbe(probe), args }], wakes };
 }
 
 /**
@@ -80,8 +81,18 @@ function nextProbeAt({ fact, known: { probe, seenAt } }: WorkloadView, view: Slo
   if (probe === undefined || isNew(fact.endpoints, probe)) return view.now;
   if (!probe.passed) return probe.lastAt + warmingPauseMs(probe.lastAt - seenAt);
   if (!isSound(probe.status)) return probe.lastAt + DOUBT_MS;
-  return probe.lastAt + (isProbedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
+  return probe.lastAt + intervalMs(probe, view);
 }
+
+/**
+ * A probe that repeats its result is followed by no pass, so that of the next one is planned before it has ended; if it
+ * lasts longer, after another interval.
+ */
+function afterInterval(since: number, everyMs: number, now: number): number {
+  return since + (Math.floor((now - since) / everyMs) + 1) * everyMs;
+}
+
+const intervalMs = (probe: ProbeFact, view: SlotView): number => (isProbedByCluster(probe, view) ? LIVENESS_OF_PODS_MS : LIVENESS_MS);
 
 /** A replica that has not been asked yet: it gets no requests until it has shown that it is ready. */
 function isNew(endpoints: readonly Endpoint[], { passedEndpoints, failingEndpoints }: ProbeFact): boolean {

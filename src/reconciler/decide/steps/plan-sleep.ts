@@ -38,5 +38,5 @@ export function planSleep(view: SlotView, { sleeping, starting, waitsFor }: Role
   };
 }
 
-const isBusy = ({ sleepUnderWay, probeUnderWay, stopUnderWay, inFlight }: WorkloadView): boolean =>
-  sleepUnderWay !== undefined || probeUnderWay || stopUnderWay || inFlight > 0;
+const isBusy = ({ sleepUnderWay, probeSince, stopUnderWay, inFlight }: WorkloadView): boolean =>
+  (sleepUnderWay ?? probeSince) !== undefined || stopUnderWay || inFlight > 0;
