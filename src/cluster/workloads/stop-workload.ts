@@ -1,6 +1,7 @@
 /**
- * Stops a workload: its Deployment is scaled to zero, and removed once its pods terminate, which exit when their
- * requests have been answered. Removed first, it would leave the pods to the garbage collector, minutes later.
+ * Stops a workload: its Deployment is scaled to zero, and removed once the cluster has done that and its pods terminate,
+ * which exit when their requests have been answered. Removed first, it would leave them to the garbage collector,
+ * minutes later; until then its ReplicaSet would replace a pod that was removed by name.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';
@@ -26,6 +27,9 @@ interface KubeStopDeps extends Pick<KubeApplyDeps, 'reflectors' | 'writer' | 'po
 const CLEANUP_MS = 30_000;
 /** Pods of other workloads change too, and with thousands of pods each look takes some milliseconds. */
 const LOOK_GAP_MS = 200;
+/** Time for Kubernetes to act on the Deployment. Later, its stop is repeated. */
+const SCALED_WITHIN_MS = 30_000;
+const CHECK_CONTROLLERS = 'see whether "kube-controller-manager" runs and keeps up';
 /** Time for Kubernetes to terminate the pods of a Deployment without replicas. Later, they are removed by name. */
 const TERMINATED_WITHIN_MS = 5000;
 
@@ -38,13 +42,31 @@ export async function stopKubeWorkload(deps: KubeStopDeps, id: WorkloadId, grace
   const slot = facts?.slot ?? newest?.metadata.labels[LABELS.slot];
   if (facts !== undefined) {
     const scaled = await deps.lock(facts.slot, async () => await deps.writer.scaleToZero(facts.name, signal));
-    const ending = scaled.ok ? await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.every(isLeaving) }, signal) : scaled;
+    const ending = scaled.ok ? await awaitScaledDown(deps, facts, graceMs, signal) : scaled;
     if (!ending.ok) return ending;
     const removed = await deps.lock(facts.slot, async () => await removeObjects(deps, facts, signal));
     if (!removed.ok) return removed;
   }
   if (slot !== undefined) await deps.lock(slot, async () => await removeUnusedConfigMaps(deps, slot, signal));
   return await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.length === 0 }, signal);
+}
+
+async function awaitScaledDown(
+  deps: KubeStopDeps,
+  { id, name }: DeploymentFacts,
+  graceMs: number,
+  signal: AbortSignal,
+): Promise<Result<void>> {
+  const until = performance.now() + SCALED_WITHIN_MS;
+  for (;;) {
+    const ending = await awaitPods(deps, { id, graceMs, areDone: (pods) => pods.every(isLeaving) }, signal);
+    const scaled = ending.ok ? await deps.writer.isScaled(name, signal) : ending;
+    if (!scaled.ok) return scaled;
+    if (scaled.value) return ok(undefined);
+    if (performance.now() >= until)
+      return fail('retry', 'StopFailed', `The cluster does not scale down Deployment "${name}": ${CHECK_CONTROLLERS}`);
+    await sleep(LOOK_GAP_MS, signal);
+  }
 }
 
 async function removeObjects({ writer }: KubeStopDeps, facts: DeploymentFacts, signal: AbortSignal): Promise<Result<void>> {
@@ -102,8 +124,8 @@ async function awaitPods(deps: KubeStopDeps, { id, graceMs, areDone }: AwaitedPo
 function stopTimedOut(pods: readonly PodFacts[]): Result<never> {
   const pod = pods.find((each) => !isTerminating(each)) ?? pods[0];
   if (pod !== undefined && !isTerminating(pod)) {
-    const fix = 'see whether "kube-controller-manager" runs and keeps up';
-    return fail('retry', 'StopFailed', `The cluster replaces the pod "${pod.metadata.name}" of a Deployment that was removed: ${fix}`);
+    const found = `The cluster replaces the pod "${pod.metadata.name}" of a Deployment that was removed`;
+    return fail('retry', 'StopFailed', `${found}: ${CHECK_CONTROLLERS}`);
   }
   const node = pod?.spec.nodeName === undefined ? 'its node' : `node "${pod.spec.nodeName}"`;
   const fix = `inspect ${node} with "kubectl describe node", or remove it from the cluster if it is lost for good`;

@@ -1,4 +1,5 @@
 /** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
+import { z } from 'zod';
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -54,8 +55,21 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
         if (scaled.ok) copyOf(DEPLOYMENTS)?.noteWritten(scaled.value);
         return scaled.ok || scaled.failure.reason === 'NotFound' ? ok(undefined) : scaled;
       }),
+    /** Whether the cluster has acted on the number of replicas: then it creates no pod any more. Also true if the Deployment is gone. */
+    async isScaled(name: string, signal: AbortSignal): Promise<Result<boolean>> {
+      const found = await api.get(DEPLOYMENTS, name, signal);
+      if (!found.ok) return found.failure.reason === 'NotFound' ? ok(true) : found;
+      const { observedGeneration } = Status.parse(found.value['status']);
+      // Without one, it has no ReplicaSet yet.
+      return ok(observedGeneration === undefined || observedGeneration >= (found.value.metadata.generation ?? 0));
+    },
   };
 }
+
+const Status = z
+  .object({ observedGeneration: z.number().optional().catch(undefined) })
+  .prefault({})
+  .catch({});
 
 export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
 const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');

@@ -64,6 +64,28 @@ describe('stop() of the kube runtime', () => {
     expect([named(PODS), named(DEPLOYMENTS)]).toEqual([[], []]);
   }, 20_000);
 
+  test('keeps the Deployment until the cluster has scaled it down, as its ReplicaSet would replace the pods', async () => {
+    await start({}, { longestGraceMs: 100, collects: false, scales: false });
+    const id = await world.apply(WORKLOAD);
+    const acts = (observedGeneration: number): void => {
+      const deployment = world.deployment();
+      if (deployment === undefined) throw new Error('The Deployment is gone');
+      world.fake.put(DEPLOYMENTS, 'default', { ...deployment, status: { observedGeneration } });
+    };
+    acts(1);
+    const stopping = stop(id);
+    await eventually('it is scaled to zero', async () => (world.deployment()?.metadata.generation === 2 ? true : undefined));
+    await world.pod(WORKLOAD);
+    const [pod = ''] = named(PODS);
+    world.fake.remove(PODS, 'default', pod);
+    await world.pod(WORKLOAD);
+    expect(named(DEPLOYMENTS)).toEqual([WORKLOAD.name]);
+    acts(2);
+    world.fake.remove(PODS, 'default', pod);
+    expect(await stopping).toEqual({ ok: true, value: undefined });
+    expect([named(PODS), named(DEPLOYMENTS), await world.workloads()]).toEqual([[], [], []]);
+  });
+
   test('keeps the ConfigMap of another workload of the slot', async () => {
     await start();
     const other = kubeWorkload({ name: 'svc-slot-primary--ba9876543210', revision: 'ba9876543210' });
