@@ -227,8 +227,7 @@ export function createLoop(deps: LoopDeps) {
       log.debug({ slot: action.slot, action: action.name, reason: outcome.failure.reason }, outcome.failure.message);
     // The plan has the time of the next probe.
     if (outcome.kind === 'done' && outcome.asBefore === true) return pacer.actionEnded();
-    const isOneOfMany = tracker.underWay.size > MANY_UNDER_WAY;
-    pacer.wake(outcome.kind === 'done' && isOneOfMany ? ONE_OF_MANY_WITHIN_MS : 0);
+    pacer.wake(outcome.kind === 'done' && tracker.underWay.size > MANY_UNDER_WAY ? ONE_OF_MANY_WITHIN_MS : 0);
   }
 
   return {

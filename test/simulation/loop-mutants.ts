@@ -102,7 +102,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'does not pass when an action has ended',
     file: LOOP,
-    find: "    pacer.wake(outcome.kind === 'done' && isOneOfMany ? ONE_OF_MANY_WITHIN_MS : 0);\n",
+    find: "    pacer.wake(outcome.kind === 'done' && tracker.underWay.size > MANY_UNDER_WAY ? ONE_OF_MANY_WITHIN_MS : 0);\n",
     replace: '',
   },
   {

@@ -104,7 +104,7 @@ function registerProcessSeries({ gauge, readCounter }: MetricFactory) {
 }
 
 function watchEventLoop() {
-  // Measures each turn. Timers, which Node 24.12 uses nevertheless, wake an idle service and notice only some of the long turns.
+  // Measures each turn. Timers, which Node 24.12 uses nevertheless, wake an idle service, and miss some long turns.
   const turns = monitorEventLoopDelay({ samplePerIteration: true });
   // The turn in which it begins would count the whole wait that follows.
   setImmediate(() => turns.enable());

@@ -1,7 +1,7 @@
 /**
- * Stops a workload: its Deployment is scaled to zero, and removed once the cluster has done that and its pods terminate,
- * which exit when their requests have been answered. Removed first, it would leave them to the garbage collector,
- * minutes later; until then its ReplicaSet would replace a pod that was removed by name.
+ * Stops a workload: its Deployment is scaled to zero, and removed once the cluster has done that and its pods
+ * terminate, which exit when their requests have been answered. Removed first, it would leave them to the garbage
+ * collector, minutes later; until then its ReplicaSet would replace a pod that was removed by name.
  */
 import type { KubeObject } from '../client/ports.ts';
 import { CONFIG_MAPS, DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES } from '../client/decide/resource-path.ts';

@@ -55,7 +55,7 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
         if (scaled.ok) copyOf(DEPLOYMENTS)?.noteWritten(scaled.value);
         return scaled.ok || scaled.failure.reason === 'NotFound' ? ok(undefined) : scaled;
       }),
-    /** Whether the cluster has acted on the number of replicas: then it creates no pod any more. Also true if the Deployment is gone. */
+    /** Whether the cluster has acted on the number of replicas, so that it creates no pod any more; or it is gone. */
     async isScaled(name: string, signal: AbortSignal): Promise<Result<boolean>> {
       const found = await api.get(DEPLOYMENTS, name, signal);
       if (!found.ok) return found.failure.reason === 'NotFound' ? ok(true) : found;
