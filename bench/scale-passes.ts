@@ -1,4 +1,4 @@
-/** Whether passes over many slots delay requests: the latency of requests through a gateway, and how late its timers run, while passes take place. */
+/** Whether passes over many slots delay requests: the latency of requests through a gateway, and how long the turns of its event loop take, while passes take place. */
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { slotNames } from './cluster-bed.ts';
@@ -9,8 +9,8 @@ export interface PassFigures {
   readonly scene: string;
   /** Milliseconds. */
   readonly latency: { readonly p50: number; readonly p99: number; readonly max: number };
-  /** How late timers ran, milliseconds. */
-  readonly lateness: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** How long turns of the event loop took, milliseconds. */
+  readonly turns: { readonly p50: number; readonly p99: number; readonly max: number };
   readonly passes: number;
   /** Milliseconds. */
   readonly meanPass: number;
@@ -43,7 +43,7 @@ export async function measurePasses(ground: Ground, { service }: Replica, slots:
     figures.push({
       scene,
       latency: spread(latencies),
-      lateness: after.lateness,
+      turns: after.turns,
       passes,
       meanPass: passes === 0 ? 0 : ((after.seconds - before.seconds) / passes) * 1000,
     });
@@ -80,7 +80,7 @@ async function send(url: string, body: string, agent: Agent): Promise<number> {
   return performance.now() - sentAt;
 }
 
-/** Also begins a new measurement of the lateness of timers. */
+/** Also begins a new measurement of the turns. */
 async function readPasses(url: string) {
   const text = await (await fetch(`${url}/api/metrics`)).text();
   const valueOf = (name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
@@ -88,7 +88,7 @@ async function readPasses(url: string) {
   return {
     count: valueOf('svc_reconcile_pass_seconds_count'),
     seconds: valueOf('svc_reconcile_pass_seconds_sum'),
-    lateness: { p50: ms('p50'), p99: ms('p99'), max: ms('max') },
+    turns: { p50: ms('p50'), p99: ms('p99'), max: ms('max') },
   };
 }
 

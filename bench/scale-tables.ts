@@ -11,7 +11,7 @@ const COST_HEAD = [
 ].join('\n');
 
 const PASS_HEAD = [
-  '| Slots | While | Request p50, p99, max | Timers late p50, p99, max | Passes, mean |',
+  '| Slots | While | Request p50, p99, max | Turns of the event loop p50, p99, max | Passes, mean |',
   '| ----- | ----- | --------------------- | ------------------------- | ------------ |',
 ].join('\n');
 
@@ -82,9 +82,9 @@ function costLine(slots: number, replicas: number, measured: readonly ReplicaCos
   return `| ${cells.join(' | ')} |`;
 }
 
-function passLine(slots: number, { scene, latency, lateness, passes, meanPass }: PassFigures): string {
+function passLine(slots: number, { scene, latency, turns, passes, meanPass }: PassFigures): string {
   const three = ({ p50, p99, max }: PassFigures['latency']): string => `${[p50, p99, max].map((ms) => number(ms, 1)).join(', ')} ms`;
-  return `| ${slots.toLocaleString('en')} | ${scene} | ${three(latency)} | ${three(lateness)} | ${passes}, ${number(meanPass, 1)} ms |`;
+  return `| ${slots.toLocaleString('en')} | ${scene} | ${three(latency)} | ${three(turns)} | ${passes}, ${number(meanPass, 1)} ms |`;
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -3,11 +3,11 @@
  *
  *     wake → read what is desired → observe → track → plan → inspect → publish → begin actions → wait for the next wake
  *
- * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended, when the plan's `wakeAt`
- * comes, and at the latest after `SVC_RESYNC`. A wake carries no data: each pass reads and observes everything. Actions
- * run outside the pass; the executor records their results in the tracker, where the next pass finds them as facts.
- * Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe" and "publish", in
- * parts between which a pass over many slots pauses.
+ * `main.ts` starts it. The pacer calls `pass` when a port wakes it, when an action has ended with something new, when
+ * the plan's `wakeAt` comes, and at the latest after `SVC_RESYNC`. A wake carries no data: each pass observes all.
+ * Actions run outside the pass; the executor records their results in the tracker, where the next pass finds them as
+ * facts. Everything that is decided is decided in `decide/`. `plan-pass.ts` has what is between "observe" and
+ * "publish", in parts between which a pass over many slots pauses.
  */
 import type { FailureRecords } from '../schema/status/slot-status.ts';
 import type { ProbeIo } from '../providers/provider.ts';

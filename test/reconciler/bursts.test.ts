@@ -2,12 +2,21 @@
 import { describe, expect, test } from '@jest/globals';
 import { inspect } from '../../src/reconciler/decide/inspect.ts';
 import { plan } from '../../src/reconciler/decide/plan.ts';
+import type { Decide } from '../../src/reconciler/plan-pass.ts';
 import { expectRest } from '../support/live-cluster/expect-rest.ts';
 import { FAKE_PROVIDER } from '../support/simulation/world-models.ts';
 import { createWorld } from '../support/simulation/world.ts';
 
 const SLOTS = 300;
 const MODEL = { default: 'a.gguf' };
+
+const counting = (count: () => void): Decide => ({
+  plan(...args) {
+    count();
+    return plan(...args);
+  },
+  inspect,
+});
 
 describe('a burst of new slots', () => {
   test('takes far fewer passes than it has slots, although each start ends at its own time', async () => {
@@ -17,13 +26,7 @@ describe('a burst of new slots', () => {
       replicas: 1,
       // Nothing else wakes the loop.
       behaviour: { applyMs: () => [(applied += 1) * 20, 0], losesWake: () => true },
-      decide: {
-        plan: (...args) => {
-          passes += 1;
-          return plan(...args);
-        },
-        inspect,
-      },
+      decide: counting(() => (passes += 1)),
     });
     world.setModel('a.gguf', 'present');
     for (let index = 0; index < SLOTS; index += 1) world.edit(`slot-${index}`, { model: MODEL });
@@ -52,13 +55,7 @@ describe('slots at rest', () => {
           return FAKE_PROVIDER.health(endpoint, io, slot, signal);
         },
       },
-      decide: {
-        plan: (...args) => {
-          passes += 1;
-          return plan(...args);
-        },
-        inspect,
-      },
+      decide: counting(() => (passes += 1)),
     });
     world.setModel('a.gguf', 'present');
     for (let index = 0; index < 5; index += 1) world.edit(`slot-${index}`, { model: MODEL });

@@ -66,10 +66,7 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
   };
 }
 
-const Status = z
-  .object({ observedGeneration: z.number().optional().catch(undefined) })
-  .prefault({})
-  .catch({});
+const Status = z.object({ observedGeneration: z.number().optional() }).catch({});
 
 export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
 const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');
