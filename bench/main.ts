@@ -37,27 +37,19 @@ const MEASUREMENTS: Readonly<Record<string, (pace: Pace) => Promise<Outcome>>> =
   'slot-kinds': async () => rowsOnly((await import('./slot-kinds.ts')).measureSlotKinds()),
 };
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    save: { type: 'boolean', default: false },
-    check: { type: 'boolean', default: false },
-    starts: { type: 'string', default: '3' },
-    rounds: { type: 'string', default: '4' },
-    seconds: { type: 'string', default: '1' },
-  },
-});
+const USAGE = `Usage: npm run bench -- [NAME ...] [--save] [--check] [--starts N] [--rounds N] [--seconds N]
+Without a name, all are measured: ${Object.keys(MEASUREMENTS).join(', ')}
+docs/performance.md says what each of them measures, and how long it takes.
+`;
+const { values, positionals } = readArguments();
 const pace = { starts: Number(values.starts), rounds: Number(values.rounds), seconds: Number(values.seconds) };
-const unknown = positionals.filter((name) => MEASUREMENTS[name] === undefined);
-if (unknown.length > 0 || Object.values(pace).some((count) => !(count >= 1))) {
-  const names = `use ${Object.keys(MEASUREMENTS).join(', ')}`;
-  process.stderr.write(
-    unknown.length > 0
-      ? `Unknown measurement "${unknown.join('", "')}": ${names}\n`
-      : 'Give --starts, --rounds and --seconds numbers from 1\n',
-  );
-  process.exit(64);
+if (values.help) {
+  process.stdout.write(USAGE);
+  process.exit(0);
 }
+const unknown = positionals.filter((name) => MEASUREMENTS[name] === undefined);
+if (unknown.length > 0) refuse(`Unknown measurement "${unknown.join('", "')}"`);
+if (Object.values(pace).some((count) => !(count >= 1))) refuse('Give --starts, --rounds and --seconds numbers from 1');
 
 const machine = readMachine();
 const earlier = (await readResults()).filter((result) => kindOf(result.machine) === kindOf(machine));
@@ -76,6 +68,22 @@ for (const [name, measure] of Object.entries(MEASUREMENTS).filter(([each]) => is
 // The comparison comes first, or a result would be compared with itself.
 if (values.check) check();
 if (values.save) process.stdout.write(`\nSaved "${await saveResult(machine, measurements)}"; run "npm run generate" to draw it\n`);
+
+function readArguments() {
+  const text = (fallback: string) => ({ type: 'string', default: fallback }) as const;
+  const flag = { type: 'boolean', default: false } as const;
+  try {
+    const options = { save: flag, check: flag, help: { ...flag, short: 'h' }, starts: text('3'), rounds: text('4'), seconds: text('1') };
+    return parseArgs({ allowPositionals: true, options });
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function refuse(why: string): never {
+  process.stderr.write(`${why}\n${USAGE}`);
+  process.exit(64);
+}
 
 function lastWith(name: string): Result | undefined {
   return earlier.findLast((result) => result.measurements[name] !== undefined);

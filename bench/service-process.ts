@@ -51,7 +51,8 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   const [program, ...args] = [...runner, process.execPath, ...nodeFlags, bundledProgram(), 'serve'];
   const startedAt = performance.now();
   const child = spawn(program, args, {
-    env: { PATH: process.env['PATH'] ?? '', SVC_LISTEN: `127.0.0.1:${port}`, ...env },
+    // As in the unit and in the image.
+    env: { PATH: process.env['PATH'] ?? '', SVC_LISTEN: `127.0.0.1:${port}`, MALLOC_ARENA_MAX: '2', ...env },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const listens = async (): Promise<boolean> => {

@@ -6,6 +6,7 @@
  */
 import { chmodSync, cpSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { isBuiltin } from 'node:module';
 import { rolldown } from 'rolldown';
 import { NOT_BUNDLED, ROOT } from './stage-packages.mjs';
 
@@ -25,7 +26,7 @@ export async function bundleService(to) {
     transform: (code, id) => (id.startsWith(`${SRC}/`) ? withPlaces(code, relative(SRC, id)) : undefined),
   };
   const input = Object.fromEntries(ENTRIES.map((entry) => [placeOf(entry), join(SRC, entry)]));
-  const bundle = await rolldown({ cwd: ROOT, input, platform: 'node', external: NOT_BUNDLED, plugins: [places] });
+  const bundle = await rolldown({ cwd: ROOT, input, platform: 'node', external: NOT_BUNDLED, plugins: [places, builtins, oneByte] });
   // Names stay, because people read stack traces.
   const minify = { mangle: false };
   await bundle.write({
@@ -48,6 +49,37 @@ const placeOf = (file) =>
     .slice(-2)
     .join('/')
     .replace(/\.m?[jt]s$/, '');
+
+/**
+ * Once a module of Node's own is imported, Node evaluates all that it offers: of `node:http`, that is the whole of undici
+ * (40 ms, 14 MB). The parts ask for it in a way that evaluates only what is used.
+ */
+const builtins = {
+  name: 'builtins',
+  renderChunk(code) {
+    const imports = this.parse(code).body.filter(({ type, source }) => type === 'ImportDeclaration' && isBuiltin(source.value));
+    return imports.reduceRight((text, found) => text.slice(0, found.start) + withoutImport(found) + text.slice(found.end), code);
+  },
+};
+
+/** V8 keeps the text of each part in memory, at two bytes for each character if a single one is not ASCII. */
+const oneByte = {
+  name: 'one-byte',
+  generateBundle(_options, parts) {
+    for (const part of Object.values(parts)) {
+      if (/\\[^\0-\x7F]/.test(part.code)) throw new Error(`"${part.fileName}" escapes a character that must be written in another way`);
+      part.code = part.code.replaceAll(/[^\0-\x7F]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+    }
+  },
+};
+
+/** `import { a as b } from 'node:fs'` → `const { a: b } = …` */
+function withoutImport({ source, specifiers }) {
+  const names = specifiers.map(({ imported, local }) => ({ from: imported?.name ?? 'default', to: local.name }));
+  // A part may call its own import "process".
+  const module = `globalThis.process.getBuiltinModule('${source.value}')`;
+  return names.map(({ from, to }) => `const ${from === 'default' ? to : `{ ${from}: ${to} }`} = ${module};`).join('\n');
+}
 
 /** All forms in which a module may ask for its own place. */
 const OWN_PLACE = /import\.meta\.dirname|new URL\('([a-z-]+\.ts)', import\.meta\.url\)|import\.meta/g;

@@ -1,5 +1,4 @@
 /** Writes a file atomically: a reader finds either the old text or the new one. */
-import { randomUUID } from 'node:crypto';
 import { existsSync, renameSync, statfsSync, utimesSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, isAbsent, messageOf } from '../platform/error-text.ts';
@@ -67,6 +66,8 @@ async function writeTemporary(path: string, text: string | Uint8Array, options: 
   const { disk = SYSTEM_DISK } = options;
   if (options.directory !== 'existing') await disk.mkdir(dirname(path), { recursive: true });
   // Renames across file systems fail, and sources ignore names with a leading dot.
+  // Verbs of svcctl that only read need no cryptography, which takes long to load.
+  const { randomUUID } = process.getBuiltinModule('node:crypto');
   const temporary = join(dirname(path), `.${basename(path)}.${randomUUID().slice(0, 8)}.tmp`);
   try {
     const handle = await disk.open(temporary, 'wx', options.mode);

@@ -15,7 +15,6 @@ import { LARGE_TEXT_BYTES, readRegularFile } from '../files/regular-file.ts';
 import { parseJson } from '../platform/decide/parse-json.ts';
 import { inTurns } from '../platform/semaphore.ts';
 import { writeStoreFile } from './download/disk-room.ts';
-import { askSource } from './download/open-url.ts';
 
 export interface ModelSources {
   readonly pins: ReturnType<typeof createPins>;
@@ -144,6 +143,7 @@ export async function pinUrl(sources: ModelSources, { id, url, sha256 }: UrlMode
   const isOwn = known === undefined || (known.files[0].from.kind === 'url' && known.files[0].from.url === url);
   if (!isOwn || parseHubName(id).kind !== 'other' || !/\.gguf$/i.test(id))
     return fail('stalled', 'ModelMissing', `"${id}" cannot be the name of the model; use the path of a new ".gguf" file in the store`);
+  const { askSource } = await import('./download/open-url.ts');
   const stated = await askSource(url, undefined, signal);
   if (!stated.ok) return stated;
   const { sizeBytes } = stated.value;

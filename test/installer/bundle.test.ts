@@ -59,3 +59,27 @@ test('a bundle has the files that it starts, the licences of all packages, and o
   for (const [name, version] of Object.entries(dependencies)) expect(licences).toContain(`${name} ${version} (`);
   expect(readdirSync(path.join(release, 'node_modules')).toSorted()).toEqual(['@phc', 'argon2', 'node-gyp-build']);
 });
+
+test('a bundle is in ASCII, which takes half of the memory, and loads no part of undici before it downloads something', async () => {
+  const files = globSync(path.join(release, 'src/*/*.mjs'));
+  expect(files.length).toBeGreaterThan(50);
+  // oxlint-disable-next-line no-control-regex -- What ASCII ends with
+  expect(files.filter((file) => /[^\u0000-\u007f]/.test(readFileSync(file, 'utf8')))).toEqual([]);
+  const list = path.join(release, 'modules');
+  const service = await startService({
+    runtime: 'process',
+    program: path.join(release, 'src/cli/svcctl.mjs'),
+    environment: { NODE_OPTIONS: `--import ${path.resolve('test/support/list-modules.mjs')}`, SVC_TEST_MODULES: list },
+  });
+  try {
+    await service.save('primary', 'backend = "cpu"\n[model]\ndefault = "demo-fox"\n');
+    const isReady = async (): Promise<boolean> => /"state": ?"ready"/.test(await (await fetch(`${service.url}/api/slots/primary`)).text());
+    await eventually('the slot is ready', isReady, 60_000);
+  } finally {
+    await service.dispose();
+  }
+  const modules = readFileSync(list, 'utf8');
+  expect(modules).toMatch(/chunks\/serve-/);
+  expect(modules).toContain('NativeModule http\n');
+  expect(modules.match(/.*undici.*/g)).toBeNull();
+}, 120_000);

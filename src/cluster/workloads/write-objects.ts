@@ -1,5 +1,4 @@
 /** Writes objects during a term of the leader. Results enter the local copies before they are read again. */
-import { z } from 'zod';
 import type { KubeApi, KubeManifest, KubeObject, ObjectMeta, Reflector, RemoveOptions, ResourceType } from '../client/ports.ts';
 import { DEPLOYMENTS, DEVICE_CLASSES, PODS } from '../client/decide/resource-path.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
@@ -7,6 +6,7 @@ import { defined, FIELD_MANAGER } from '../../schema/pod/kube-fields.ts';
 import type { ClusterWorkload } from '../../reconciler/ports.ts';
 import { deviceClassOf, deviceResource, usesDevice, type GpuAllocation } from './decide/container-devices.ts';
 import type { KubeSettings } from './decide/object-names.ts';
+import { isActedOn } from './decide/pod-facts.ts';
 
 /** A uid restricts the target to this very object. */
 type Target = Pick<ObjectMeta, 'name' | 'uid'>;
@@ -59,14 +59,10 @@ export function createKubeWriter({ api, copyOf, term }: KubeWriterDeps) {
     async isScaled(name: string, signal: AbortSignal): Promise<Result<boolean>> {
       const found = await api.get(DEPLOYMENTS, name, signal);
       if (!found.ok) return found.failure.reason === 'NotFound' ? ok(true) : found;
-      const { observedGeneration } = Status.parse(found.value['status']);
-      // Without one, it has no ReplicaSet yet.
-      return ok(observedGeneration === undefined || observedGeneration >= (found.value.metadata.generation ?? 0));
+      return ok(isActedOn(found.value));
     },
   };
 }
-
-const Status = z.object({ observedGeneration: z.number().optional() }).catch({});
 
 export const ABORTED = fail('retry', 'Aborted', 'The operation was aborted before it finished');
 const NOT_LEADING = fail('retry', 'NotLeading', 'Another replica is the leader now, so this one writes nothing');

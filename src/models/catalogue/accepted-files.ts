@@ -7,7 +7,6 @@ import { LARGE_TEXT_BYTES, readRegularFile } from '../../files/regular-file.ts';
 import { writeJsonAtomically } from '../../files/write-file.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
-import { askSource } from '../download/open-url.ts';
 import { bearerOf, type HubAccess } from '../hub/hub-access.ts';
 import { versionsOf, type CatalogueEntry, type FileVersion } from './catalogue.ts';
 
@@ -67,6 +66,7 @@ export async function acceptNewFiles(
   const rolling = files.flatMap(({ from }) => (from.kind === 'url' && from.others !== undefined ? [from] : []));
   if (acceptedFiles === undefined || rolling.length === 0)
     return fail('stalled', 'ModelMissing', `The files of "${id}" cannot change at their source; pull it without "--accept-new"`);
+  const { askSource } = await import('../download/open-url.ts');
   const found: (FileVersion & { readonly url: string })[] = [];
   for (const from of rolling) {
     const stated = await askSource(from.url, from.repo === undefined ? undefined : await bearerOf(hub), signal);

@@ -9,6 +9,7 @@ import { isTable } from '../../../src/schema/words/key-case.ts';
 import type { WorkloadId } from '../../../src/schema/words/names.ts';
 import { startFakeKubeApi, type FakeKubeApi, type FakeKubeOptions } from '../../support/kube/fake-kube-api.ts';
 import { connectToFake } from '../../support/kube/fake-kube-client.ts';
+import { startDeploymentController, type ControllerLags } from '../../support/kube/deployment-controller.ts';
 import type { StoredObject } from '../../support/kube/fake-kube-types.ts';
 import { OWNER, podOf, SETTINGS, type PodChoice } from './workload-fixtures.ts';
 import { eventually } from '../../support/runtimes/runtime-world.ts';
@@ -29,8 +30,10 @@ export interface FakeKubeWorld {
 }
 
 interface FakeWorldOptions extends FakeKubeOptions {
-  /** Whether the pods of Deployments without replicas are terminated. Default: true. */
-  readonly scales?: boolean;
+  /** What is done for Deployments: their status is written, and pods that are too many are terminated. Default: both. */
+  readonly scales?: 'both' | 'status' | 'nothing';
+  /** Deployments have ReplicaSets, which create and remove pods. Default: tests create the pods. */
+  readonly controller?: ControllerLags;
 }
 
 const NAMESPACE = 'default';
@@ -53,7 +56,13 @@ export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, 
     clock: { now: () => performance.now() + clock.aheadMs, wallNow: () => Date.now() + clock.aheadMs },
   });
   const observe = async () => await runtime.observe([], ends.signal);
+  const { scales = 'both' } = options;
   const scaleDown = (): void => {
+    for (const deployment of fake.objects(DEPLOYMENTS, NAMESPACE)) {
+      const status = { observedGeneration: deployment.metadata.generation };
+      if (JSON.stringify(deployment['status']) !== JSON.stringify(status)) fake.put(DEPLOYMENTS, NAMESPACE, { ...deployment, status });
+    }
+    if (scales === 'status') return;
     const empty = fake.objects(DEPLOYMENTS, NAMESPACE).filter(({ spec }) => isTable(spec) && spec['replicas'] === 0);
     const uids = new Set(empty.map(({ metadata }) => metadata.uid));
     for (const { metadata } of fake.objects(PODS, NAMESPACE)) {
@@ -61,7 +70,9 @@ export async function createFakeKubeWorld(settings: Partial<KubeSettings> = {}, 
       if (isDue) void api.remove(PODS, metadata.name, {}, ends.signal);
     }
   };
-  if (options.scales !== false) reflectors.deployments.changes(scaleDown, ends.signal);
+  if (options.controller !== undefined)
+    startDeploymentController({ fake, api, namespace: NAMESPACE, lags: options.controller, signal: ends.signal });
+  else if (scales !== 'nothing') reflectors.deployments.changes(scaleDown, ends.signal);
   const unseen = await observe();
   if (unseen.ok) throw new Error('The runtime knows workloads before it listed any');
   for (const reflector of Object.values(reflectors)) reflector.start(ends.signal);

@@ -57,7 +57,7 @@ describe('stop() of the kube runtime', () => {
   });
 
   test('removes pods by name if the controllers do not terminate them', async () => {
-    await start({}, { longestGraceMs: 100, collects: false, scales: false });
+    await start({}, { longestGraceMs: 100, collects: false, scales: 'status' });
     const id = await world.apply(WORKLOAD);
     await world.pod(WORKLOAD);
     expect(await stop(id)).toEqual({ ok: true, value: undefined });
@@ -65,7 +65,7 @@ describe('stop() of the kube runtime', () => {
   }, 20_000);
 
   test('keeps the Deployment until the cluster has scaled it down, as its ReplicaSet would replace the pods', async () => {
-    await start({}, { longestGraceMs: 100, collects: false, scales: false });
+    await start({}, { longestGraceMs: 100, collects: false, scales: 'nothing' });
     const id = await world.apply(WORKLOAD);
     const acts = (observedGeneration: number): void => {
       const deployment = world.deployment();

@@ -152,6 +152,14 @@ export function parseDeployment(object: KubeObject) {
   };
 }
 
+const Status = z.object({ observedGeneration: z.number().optional() }).catch({});
+
+/** Whether the cluster has acted on what a Deployment wants now. Without a status, it may be about to create pods. */
+export function isActedOn({ metadata, status }: KubeObject): boolean {
+  const { observedGeneration = -1 } = Status.parse(status);
+  return observedGeneration >= (metadata.generation ?? 0);
+}
+
 function listWriters(managed: z.output<typeof ManagedFields>): Writer[] {
   return managed.flatMap(({ manager, time, fieldsV1 }) => {
     const fields = [...keysOf(fieldsV1['f:spec']), ...keysOf(fieldsV1['f:metadata'])];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isServingChange, parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
+import { isActedOn, isServingChange, parseDeployment, parsePod } from '../../../../src/cluster/workloads/decide/pod-facts.ts';
 import { kubeObjects } from '../../../../src/cluster/workloads/decide/render-deployment.ts';
 import { isCrashed } from '../../../../src/cluster/workloads/decide/kubelet-restarts.ts';
 import { derivePhase, observeOrphanedPods } from '../../../../src/cluster/workloads/decide/workload-phase.ts';
@@ -169,4 +169,20 @@ test.each<[string, PodChoice | undefined, PodChoice, boolean]>([
   ['a pod that ends', { deleting: true }, { deleting: true, ready: false }, false],
 ])('%s: whether the loop is woken at once', (_case, before, after, expected) => {
   expect(isServingChange(before && podOf(WORKLOAD, before), podOf(WORKLOAD, after))).toBe(expected);
+});
+
+describe('isActedOn()', () => {
+  const acted = (generation: number | undefined, status: unknown): boolean =>
+    isActedOn({ metadata: { name: 'd', ...(generation === undefined ? {} : { generation }) }, status });
+
+  test.each([
+    ['the cluster has seen the newest spec', 3, { observedGeneration: 3 }, true],
+    ['it has seen an older one', 3, { observedGeneration: 2 }, false],
+    ['it has seen none, and may be about to create pods', 1, {}, false],
+    ['there is no status', 1, undefined, false],
+    ['the status cannot be read', 1, { observedGeneration: 'many' }, false],
+    ['the object has no generation', undefined, { observedGeneration: 1 }, true],
+  ])('%s', (_what, generation, status, expected) => {
+    expect(acted(generation, status)).toBe(expected);
+  });
 });
