@@ -128,12 +128,45 @@ describe('readiness()', () => {
   const ok = { status: 200, body: '' };
   const text = { status: 200, body: JSON.stringify(plain('Hi')) };
 
-  test('costs one request more than whether the server is alive, as each later probe does', async () => {
-    const [first, later] = [scripted(ok, text), scripted(ok, text)];
+  test('costs one request more than whether the server is alive, and each later probe one request', async () => {
+    const [first, later] = [scripted(ok, text), scripted(text)];
     expect(await gguf.readiness?.(endpoint, first, contextOf('primary', CAUSAL), signal)).toEqual({ kind: 'passing' });
     expect(await gguf.health(endpoint, later, contextOf('primary', CAUSAL), signal)).toEqual({ kind: 'passing' });
     expect(first.asked).toEqual(['GET /health', 'POST /v1/completions with probabilities']);
-    expect(later.asked).toEqual(['GET /health', 'POST /v1/completions']);
+    expect(later.asked).toEqual(['POST /v1/completions']);
+  });
+
+  test.each([
+    [
+      'is silent',
+      [
+        { status: 0, body: '' },
+        { status: 0, body: '' },
+      ],
+      'silent',
+    ],
+    ['is busy', [{ status: 0, body: '' }, ok], 'loading'],
+    [
+      'loads',
+      [
+        { status: 503, body: '' },
+        { status: 503, body: '' },
+      ],
+      'loading',
+    ],
+    [
+      'has stopped meanwhile',
+      [
+        { status: 500, body: '' },
+        { status: 0, body: '' },
+      ],
+      'silent',
+    ],
+    ['fails', [{ status: 500, body: '' }, ok], 'failing'],
+  ] as const)('a probe without an answer asks whether the server is alive, which %s', async (_what, answers, kind) => {
+    const server = scripted(...answers);
+    expect(await gguf.health(endpoint, server, contextOf('primary', CAUSAL), signal)).toMatchObject({ kind });
+    expect(server.asked).toEqual(['POST /v1/completions', 'GET /health']);
   });
 
   test('waits for a server that loads or is busy', async () => {

@@ -253,7 +253,8 @@ export function serverContract(kind: ServerKind): void {
     expect((await embed.health()).kind).toBe('silent');
     await embed.thaw();
     expect(await embed.health()).toEqual({ kind: 'passing' });
-  });
+    // A probe waits for an answer; whoever asks also watches whether the server is alive.
+  }, 60_000);
 
   test('exits cleanly while it computes answers, if their connections were closed before', async () => {
     const busyServer = await start('primary', 'demo-clock');
