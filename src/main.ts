@@ -66,7 +66,7 @@ async function startLocked(options: ServiceOptions, locks: DirectoryLocks): Prom
   const door = createSecondDoor();
   const mayManage = (socket: Socket): boolean => door.hasLedIn(socket) || local.isLocal(socket);
   const access = await createAccess(options, { shared: world.tokens, isLocal: local.isLocal });
-  const { api, wyoming, usage } = createApi(options, { world, controller, access, mayManage, stopping: stopping.signal });
+  const { api, wyoming, usage } = await createApi(options, { world, controller, access, mayManage, stopping: stopping.signal });
   const listening = await listen(api, door, { ...settings, shared: workers !== undefined });
   if (!listening.ok) return listening;
   const spoken = await listenForWyoming(wyoming, options);

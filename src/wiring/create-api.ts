@@ -6,7 +6,6 @@ import type { AuditTrail } from '../api/manage/audit-trail.ts';
 import { createRunningRequests, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
 import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
-import { createMcpRoutes } from '../api/mcp/mcp-route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi, type ServerDeps } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
@@ -57,7 +56,7 @@ interface ApiParts {
   readonly stopping: AbortSignal;
 }
 
-export function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
+export async function createApi(options: ServiceOptions, { world, controller, access, mayManage, stopping }: ApiParts) {
   const { settings, log, providers } = options;
   const { board, metrics, traffic, callerLimits, workers, limits, clock, heap, traces, taps } = controller;
   const startTrace = createTracer(traces?.sampling);
@@ -100,7 +99,10 @@ export function createApi(options: ServiceOptions, { world, controller, access, 
     wallNow: clock.wallNow,
     stopping,
   });
-  const mcp = createMcpRoutes({ ...records, routes, manage, actAs: audit.actAs, onFault: logFaults(log) });
+  const { plans } = records;
+  const mcpDeps = { routes, manage, actAs: audit.actAs, onFault: logFaults(log) };
+  // Its schemas take memory.
+  const mcp = plans === undefined ? [] : (await import('../api/mcp/mcp-route.ts')).createMcpRoutes({ ...mcpDeps, plans });
   const api: HttpApi = buildServer({
     routes: [...routes, ...mcp, ...pagesOf(options)],
     settings,

@@ -13,8 +13,7 @@ interface McpDeps {
   /** Those of the API, which the tools call. */
   readonly routes: readonly DocumentedRoute[];
   readonly manage: Pick<ManageDeps['manage'], 'editor' | 'version'>;
-  /** Undefined: there is no such route (`SVC_MCP`). */
-  readonly plans: ChangePlans | undefined;
+  readonly plans: ChangePlans;
   readonly actAs: ActAs;
   readonly onFault: OnFault;
 }
@@ -22,7 +21,6 @@ interface McpDeps {
 const HEADERS = ['accept', 'content-type', 'mcp-protocol-version'];
 
 export function createMcpRoutes({ routes, manage, plans, actAs, onFault }: McpDeps): readonly Route[] {
-  if (plans === undefined) return [];
   const call = createCallRoute(routes);
   const tools = [...createReadTools(routes, call), ...createPlanTools({ editor: manage.editor, plans, call })];
   const route: Route = {

@@ -33,7 +33,8 @@ export function openAgents({ SVC_MCP: use, SVC_MCP_APPROVE: approval }: Settings
     audited,
     audit,
     routes,
-    open: (api, manage) =>
-      void routes.push(...createMcpRoutes({ routes: api, manage, plans, actAs: audit.actAs, onFault: () => undefined })),
+    open(api, manage) {
+      if (plans !== undefined) routes.push(...createMcpRoutes({ routes: api, manage, plans, actAs: audit.actAs, onFault: () => undefined }));
+    },
   };
 }
