@@ -34,7 +34,8 @@ export function openAgents({ SVC_MCP: use, SVC_MCP_APPROVE: approval }: Settings
     audit,
     routes,
     open(api, manage) {
-      if (plans !== undefined) routes.push(...createMcpRoutes({ routes: api, manage, plans, actAs: audit.actAs, onFault: () => undefined }));
+      if (plans !== undefined)
+        routes.push(...createMcpRoutes({ routes: api, manage, plans, actAs: audit.actAs, onFault: () => undefined }));
     },
   };
 }
