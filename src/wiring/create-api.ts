@@ -6,6 +6,7 @@ import type { AuditTrail } from '../api/manage/audit-trail.ts';
 import { createRunningRequests, reportTo } from '../api/manage/request-record.ts';
 import { createGuardedEditor } from '../api/manage/edit-outcome.ts';
 import { createDashboardRoutes, readPageFiles } from '../api/manage/dashboard-routes.ts';
+import type { McpDeps } from '../api/mcp/mcp-route.ts';
 import { createRoutes } from '../api/routes.ts';
 import { buildServer, type HttpApi, type ServerDeps } from '../api/server/server.ts';
 import { createSiteGuard } from '../api/server/site-guard.ts';
@@ -99,10 +100,7 @@ export async function createApi(options: ServiceOptions, { world, controller, ac
     wallNow: clock.wallNow,
     stopping,
   });
-  const { plans } = records;
-  const mcpDeps = { routes, manage, actAs: audit.actAs, onFault: logFaults(log) };
-  // Its schemas take memory.
-  const mcp = plans === undefined ? [] : (await import('../api/mcp/mcp-route.ts')).createMcpRoutes({ ...mcpDeps, plans });
+  const mcp = await loadMcpRoutes({ ...records, routes, manage, actAs: audit.actAs, onFault: logFaults(log) });
   const api: HttpApi = buildServer({
     routes: [...routes, ...mcp, ...pagesOf(options)],
     settings,
@@ -119,6 +117,10 @@ export async function createApi(options: ServiceOptions, { world, controller, ac
   workers?.listen(listenersOf(options, { controller, access }, { api, note }));
   return { api, wyoming, usage: records.usage };
 }
+
+/** Only where agents are on: their schemas take memory. */
+const loadMcpRoutes = async ({ plans, ...deps }: Omit<McpDeps, 'plans'> & { readonly plans: McpDeps['plans'] | undefined }) =>
+  plans === undefined ? [] : (await import('../api/mcp/mcp-route.ts')).createMcpRoutes({ ...deps, plans });
 
 const closedTogether = (
   { budget, close }: Pick<ReturnType<typeof createGateway>, 'budget' | 'close'>,

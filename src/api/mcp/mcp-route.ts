@@ -9,7 +9,7 @@ import type { ChangePlans } from './change-plans.ts';
 import { createCallRoute, createReadTools } from './mcp-tools.ts';
 import { createPlanTools } from './plan-tools.ts';
 
-interface McpDeps {
+export interface McpDeps {
   /** Those of the API, which the tools call. */
   readonly routes: readonly DocumentedRoute[];
   readonly manage: Pick<ManageDeps['manage'], 'editor' | 'version'>;

@@ -55,8 +55,8 @@ const ALIVE_TIMEOUT_MS = 3_000;
 const PROBE_OF = { generate: 'completion', embed: 'embedding', rerank: 'rerank' } as const;
 
 /**
- * A server busy with long requests responds late to the probe, and at once to `/health`. Most answer the probe, which is
- * then the only question: with 2,000 slots, each exchange costs half a percent of a core.
+ * A server busy with long requests responds late to the probe, and at once to `/health`. Most answer the probe, and are
+ * asked nothing else: with 2,000 slots, each exchange takes half a percent of a core.
  */
 export const askHealth: AskHealth = async (endpoint, io, slot, signal) => {
   const { start } = roleOf(slot.name, slot.spec, ggufModel(slot.model));
