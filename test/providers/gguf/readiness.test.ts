@@ -126,6 +126,8 @@ describe('readiness()', () => {
     };
   }
   const ok = { status: 200, body: '' };
+  const none = { status: 0, body: '' };
+  const loads = { status: 503, body: '' };
   const text = { status: 200, body: JSON.stringify(plain('Hi')) };
 
   test('costs one request more than whether the server is alive, and each later probe one request', async () => {
@@ -137,31 +139,10 @@ describe('readiness()', () => {
   });
 
   test.each([
-    [
-      'is silent',
-      [
-        { status: 0, body: '' },
-        { status: 0, body: '' },
-      ],
-      'silent',
-    ],
-    ['is busy', [{ status: 0, body: '' }, ok], 'loading'],
-    [
-      'loads',
-      [
-        { status: 503, body: '' },
-        { status: 503, body: '' },
-      ],
-      'loading',
-    ],
-    [
-      'has stopped meanwhile',
-      [
-        { status: 500, body: '' },
-        { status: 0, body: '' },
-      ],
-      'silent',
-    ],
+    ['is silent', [none, none], 'silent'],
+    ['is busy', [none, ok], 'loading'],
+    ['loads', [loads, loads], 'loading'],
+    ['has stopped meanwhile', [{ status: 500, body: '' }, none], 'silent'],
     ['fails', [{ status: 500, body: '' }, ok], 'failing'],
   ] as const)('a probe without an answer asks whether the server is alive, which %s', async (_what, answers, kind) => {
     const server = scripted(...answers);
