@@ -82,15 +82,19 @@ export async function observe(
   // First, because it is quick and decides which images are needed.
   const read = await within(ANSWER_WITHIN_MS, signal, async (own) => await host.read(own)).catch(() => NOTHING_KNOWN);
   const hostFacts = rememberHost(known, read);
-  const specs = [...withBackends(slots, senses, hostFacts.hardware).values()].map(({ spec }) => spec);
-  const images = runtime.traits.images ? specs.flatMap((spec) => imageOf(spec, senses.images) ?? []) : [];
-  const unique = [...new Map(images.map((image) => [image.reference, image])).values()];
-  const byName = specs.filter(({ provider }) => senses.providers[provider]?.fetchesModels === true).map(({ model }) => model.default);
-  const here = specs.filter(({ provider }) => senses.providers[provider]?.runsElsewhere !== true);
-  const ids = [...new Set(here.flatMap((spec) => [spec.model.default, ...companionsOf(spec)]))];
+  const images = new Map<string, ImageReference>();
+  const byName: ModelId[] = [];
+  const ids = new Set<ModelId>();
+  for (const { spec } of withBackends(slots, senses, hostFacts.hardware).values()) {
+    const { fetchesModels, runsElsewhere } = senses.providers[spec.provider] ?? {};
+    const image = runtime.traits.images ? imageOf(spec, senses.images) : undefined;
+    if (image !== undefined) images.set(image.reference, image);
+    if (fetchesModels === true) byName.push(spec.model.default);
+    if (runsElsewhere !== true) for (const id of [spec.model.default, ...companionsOf(spec)]) ids.add(id);
+  }
   const [runtimeFacts, modelFacts] = await Promise.all([
-    within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own)).catch(failed('RuntimeUnreachable')),
-    within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own)).catch(() => undefined),
+    within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe([...images.values()], own)).catch(failed('RuntimeUnreachable')),
+    within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe([...ids], own)).catch(() => undefined),
   ]);
   return { runtime: runtimeFacts, models: modelFacts && withNames(modelFacts, byName), host: hostFacts };
 }

@@ -136,10 +136,8 @@ export function trackPlan(tracker: Tracker, made: Plan, observed: Observed, now:
 /** Slots whose failures a plan forgets; none while the runtime does not answer. */
 function* findStable({ runtime, attempts }: Observed, { decisions }: Plan): Generator<SlotName> {
   if (runtime.kind === 'unreachable') return;
-  for (const { name, stable } of decisions.values()) {
-    const { failures = [], repairs } = attempts.get(name) ?? {};
-    if (stable && (failures.length > 0 || repairs !== undefined)) yield name;
-  }
+  for (const [name, { failures, repairs }] of attempts)
+    if ((failures.length > 0 || repairs !== undefined) && decisions.get(name)?.stable === true) yield name;
 }
 
 /** As the tracker knows them once the plan takes effect. */

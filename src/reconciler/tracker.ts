@@ -4,7 +4,7 @@
  * nothing.
  */
 import type { SlotName, WorkloadId } from '../schema/words/names.ts';
-import { applyKey, evaluateKey, keyOfAction, stopKey, type Action, type Origin } from './decide/facts/actions.ts';
+import { applyKey, evaluateKey, keyOfAction, type Action, type Origin } from './decide/facts/actions.ts';
 import type { Observed, RunningAction, Attempt, Attempts } from './decide/facts/facts.ts';
 import type { MeasuredMemory } from './decide/facts/measured-memory.ts';
 import type { SeenWorkload } from './decide/facts/workload-history.ts';
@@ -33,8 +33,11 @@ export function createTracker() {
   const origins = new Map<SlotName, { readonly revision: string; readonly origin: Origin }>();
   /** Slots that were removed while a workload of them was started, with those that were seen since. */
   const removedInStart = new Map<SlotName, Set<WorkloadId>>();
-  /** Its stop is under way, or has ended so lately that the present observation may not show it. */
-  const isStopping = (id: WorkloadId): boolean => underWay.has(stopKey(id)) || ended.has(stopKey(id));
+  /** Their stops are under way, or have ended so lately that the present observation may not show it. */
+  const findStopping = (): ReadonlySet<WorkloadId> => {
+    const running = [...underWay.values(), ...ended.values()];
+    return new Set(running.flatMap(({ action }) => (action.name === 'stop' ? action.args.workload : [])));
+  };
   const change = changerOf(underWay);
   return {
     histories,
@@ -66,11 +69,11 @@ export function createTracker() {
       return histories.observe(
         seen,
         ({ slot, revision }) => (origins.get(slot)?.revision === revision ? origins.get(slot)?.origin : undefined),
-        isStopping,
+        findStopping(),
         now,
       );
     },
-    markDraining: (draining: ReadonlySet<WorkloadId>, now: number) => histories.markDraining(draining, isStopping, now),
+    markDraining: (draining: ReadonlySet<WorkloadId>, now: number) => histories.markDraining(draining, findStopping(), now),
     /** Forgets slots that are no longer desired. */
     keepOnly(slots: ReadonlyMap<SlotName, unknown>): void {
       for (const name of attempts.all.keys()) {

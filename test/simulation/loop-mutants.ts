@@ -226,8 +226,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers plans beyond their time',
     file: PLANS,
-    find: ' && present.now < validUntil(last.candidate, last.plan);',
-    replace: ';',
+    find: ' && present.now < last.rest.until',
+    replace: '',
   },
   {
     fault: 'remembers plans whatever the workloads are',
@@ -238,8 +238,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'remembers plans of slots that are not at rest',
     file: PLANS,
-    find: 'plan: plan.atRest ? plan : undefined',
-    replace: 'plan: plan.actions.length === 0 ? plan : undefined',
+    find: 'plan.atRest ? {',
+    replace: 'plan.actions.length === 0 ? {',
     worlds: 'compared',
   },
   {

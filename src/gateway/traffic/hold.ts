@@ -11,6 +11,7 @@
 import type { RoutedSlot, RoutedView, Target } from '../../reconciler/board.ts';
 import type { WorkloadActivity } from '../../reconciler/ports.ts';
 import type { SlotName, WorkloadId } from '../../schema/words/names.ts';
+import { reuse } from '../../schema/words/same-value.ts';
 import type { RequestProgress } from '../../providers/translation.ts';
 import type { Hold, RequestEvents } from '../request-events.ts';
 import { partOf } from './decide/turns.ts';
@@ -51,6 +52,8 @@ interface Entry {
   failed: number;
   lastUsedAt: number;
   lastHeardAt: number | undefined;
+  /** As it was shown last. */
+  shown?: WorkloadActivity;
 }
 
 interface Load {
@@ -193,13 +196,8 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
         },
       };
     },
-    activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> =>
-      new Map(
-        [...entries].map(([workload, { holders, ended, failed, lastUsedAt, lastHeardAt }]) => [
-          workload,
-          { inFlight: holders.size, ended, failed, lastUsedAt, lastHeardAt },
-        ]),
-      ),
+    /** The same objects while nothing happens. */
+    activity: (): ReadonlyMap<WorkloadId, WorkloadActivity> => new Map(entries.entries().map(([id, entry]) => [id, activityOf(entry)])),
     inFlight,
     isFull,
     /** Progress that was reported last; undefined if no request in flight has reported any. */
@@ -208,6 +206,12 @@ export function createHolds({ now, board, onActivity, onProgress, onRelease, sha
       for (const holder of entries.get(workload)?.holders.items() ?? []) holder.onStopping();
     },
   };
+}
+
+function activityOf(entry: Entry): WorkloadActivity {
+  const { holders, ended, failed, lastUsedAt, lastHeardAt } = entry;
+  entry.shown = reuse(entry.shown, { inFlight: holders.size, ended, failed, lastUsedAt, lastHeardAt });
+  return entry.shown;
 }
 
 /** Compares address and workload, since another workload may get the same address later. */

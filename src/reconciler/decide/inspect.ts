@@ -220,8 +220,8 @@ function portsTwice(plan: Plan, observed: Observed, workloads: readonly Observed
 /** Its last verdict was that its model gets no requests. */
 function isRejected({ revision }: ObservedWorkload, slot: DesiredSlot | undefined): boolean {
   const { accepted, verdict, rolledBack } = slot?.rollout ?? {};
-  const failed = [rolledBack?.verdict, verdict].filter((each) => each !== undefined && each.outcome !== 'passed');
-  return accepted !== undefined && accepted.revision !== revision && failed.some((each) => each?.revision === revision);
+  if (accepted === undefined || accepted.revision === revision) return false;
+  return [rolledBack?.verdict, verdict].some((each) => each?.revision === revision && each.outcome !== 'passed');
 }
 
 function inspectDecision(decision: Decision, { desired, observed, byId }: Case): readonly string[] {

@@ -8,7 +8,7 @@ import type { SlotName } from '../../schema/words/names.ts';
 import type { ProviderKind } from '../../schema/slot/provider-kinds.ts';
 import { isSameValue, reuse } from '../../schema/words/same-value.ts';
 import type { Gathered, SharedFacts } from '../decide/facts/gather.ts';
-import { hasSameFacts, slotFactsOf } from '../decide/facts/slot-facts.ts';
+import { factsOf, isSameAs, sourcesOf, type SlotSources } from '../decide/facts/slot-facts.ts';
 import { PLAN_STEPS, type PlanSteps } from '../decide/plan.ts';
 import { withVerdict, type SlotPlan } from '../decide/plan-slot.ts';
 import type { Candidate } from '../decide/rules/candidate.ts';
@@ -19,8 +19,16 @@ import type { ObservedWorkload } from '../ports.ts';
 
 interface Remembered {
   readonly candidate: Candidate;
-  /** Undefined until it is made, and where the slot is not at rest. */
-  readonly plan: SlotPlan | undefined;
+  /** Undefined until a plan is made, and where the slot is not at rest. */
+  readonly rest: Rest | undefined;
+}
+
+interface Rest {
+  readonly plan: SlotPlan;
+  /** Until when time leaves it as it is, in monotonic milliseconds. */
+  readonly until: number;
+  /** What the facts of the candidate were made of when they were last compared, which is compared faster. */
+  sources?: SlotSources;
 }
 
 /** `steps`: what computes a step where nothing is remembered. */
@@ -41,10 +49,16 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): {
       consider(read, present) {
         const last = remembered.get(read.name);
         const slot = reuse(last?.candidate.facts.slot, read);
-        const holds = last?.plan !== undefined && present.now < validUntil(last.candidate, last.plan);
-        if (holds && hasSameFacts(last.candidate.facts, slotFactsOf(slot, present))) return last.candidate;
+        if (last?.rest !== undefined && present.now < last.rest.until) {
+          const sources = sourcesOf(slot, present);
+          const isSame = last.rest.sources !== undefined && isSameAs(last.rest.sources, sources);
+          if (isSame || isSameAs(last.candidate.facts, factsOf(sources))) {
+            last.rest.sources = sources;
+            return last.candidate;
+          }
+        }
         const candidate = withClaim(steps.consider(slot, present), last?.candidate.claim);
-        remembered.set(slot.name, { candidate, plan: undefined });
+        remembered.set(slot.name, { candidate, rest: undefined });
         return candidate;
       },
       shareMemory(claims, pools) {
@@ -55,14 +69,16 @@ export function rememberSteps(steps: PlanSteps = PLAN_STEPS): {
       planSlot(candidate, verdict, allocation) {
         const last = remembered.get(candidate.view.slot.name);
         if (last === undefined || last.candidate !== candidate) return steps.planSlot(candidate, verdict, allocation);
-        const known = last.plan === undefined ? undefined : withVerdict(last.plan, verdict);
-        if (known !== undefined && known === last.plan) return known;
+        const before = last.rest?.plan;
+        const known = before && withVerdict(before, verdict);
+        if (known !== undefined && known === before) return known;
         // A candidate of an earlier pass knows only the time of that pass.
-        const isOld = last.plan !== undefined && known === undefined;
+        const isOld = before !== undefined && known === undefined;
         const present =
           isOld && gathered !== undefined ? withClaim(steps.consider(candidate.view.slot, gathered), candidate.claim) : candidate;
         const plan = known ?? steps.planSlot(present, verdict, allocation);
-        remembered.set(present.view.slot.name, { candidate: present, plan: plan.atRest ? plan : undefined });
+        const rest = plan.atRest ? { plan, until: validUntil(present, plan) } : undefined;
+        remembered.set(present.view.slot.name, { candidate: present, rest });
         return plan;
       },
     },

@@ -46,7 +46,7 @@ export function createWorkloadHistories() {
     observe(
       seen: readonly SeenWorkload[],
       originOf: (seen: SeenWorkload) => Origin | undefined,
-      isStopping: (id: WorkloadId) => boolean,
+      stopping: ReadonlySet<WorkloadId>,
       now: number,
     ): readonly Vanished[] {
       const ids = new Set(seen.map(({ id }) => id));
@@ -58,16 +58,16 @@ export function createWorkloadHistories() {
       }
       for (const each of seen) {
         const merged = mergeSeen(all.get(each.id), each, originOf(each), now);
-        all.set(each.id, merged.expectedToGo || !isStopping(each.id) ? merged : { ...merged, expectedToGo: true });
+        all.set(each.id, merged.expectedToGo || !stopping.has(each.id) ? merged : { ...merged, expectedToGo: true });
       }
       return vanished;
     },
-    /** Records since when these workloads are drained; of all others, that they are not, unless `isStopping`. */
-    markDraining(draining: ReadonlySet<WorkloadId>, isStopping: (id: WorkloadId) => boolean, now: number): void {
+    /** Records since when these workloads are drained; of all others, that they are not, unless they are stopped. */
+    markDraining(draining: ReadonlySet<WorkloadId>, stopping: ReadonlySet<WorkloadId>, now: number): void {
       for (const [id, { drainingSince }] of all) {
         if (draining.has(id)) {
           if (drainingSince === undefined) change(id, () => ({ drainingSince: now }));
-        } else if (drainingSince !== undefined && !isStopping(id)) change(id, () => ({ drainingSince: undefined }));
+        } else if (drainingSince !== undefined && !stopping.has(id)) change(id, () => ({ drainingSince: undefined }));
       }
     },
     started(id: WorkloadId, slot: SlotName, origin: Origin | undefined, now: number): void {

@@ -32,6 +32,7 @@ const LONG = [
   'browser/first-answers',
   'turbo/workers/service',
   'cli/local-verbs',
+  'cluster/workloads/late-controllers',
   'cli/cluster-verbs',
   'host/source/git-repository',
   'models/download/fetch-archive',

@@ -40,6 +40,8 @@ export interface Gathered {
   readonly workloads: ReadonlyMap<SlotName, readonly ObservedWorkload[]>;
   /** Slots of which a workload is being stopped. */
   readonly stopping: ReadonlySet<SlotName>;
+  /** Slots with any action under way. */
+  readonly busy: ReadonlySet<SlotName>;
 }
 
 export interface ImageFacts {
@@ -81,6 +83,7 @@ export function gather(desired: Desired, observed: Observed, now: number): Gathe
     now,
     workloads: Map.groupBy(workloads, ({ slot }) => slot),
     stopping: new Set(running.flatMap(([, { action }]) => (action.name === 'stop' ? [action.args.slot] : []))),
+    busy: new Set(running.map(([, { action }]) => action.slot)),
   };
 }
 

@@ -9,7 +9,7 @@ import type { Capability } from '../../../schema/slot/provider-kinds.ts';
 import { companionsOf } from '../../../schema/slot/model-options.ts';
 import type { Reason } from '../../../schema/status/reasons.ts';
 import type { SlotState } from '../../../schema/status/slot-status.ts';
-import type { DesiredSlot, ImageReference, ModelPresence, ObservedWorkload } from '../../ports.ts';
+import type { Demand, DesiredSlot, ImageReference, ModelPresence, ObservedWorkload, WorkloadActivity } from '../../ports.ts';
 import type { Judgement } from './choose-backend.ts';
 import type { MeasuredMemory } from './measured-memory.ts';
 import type { Newcomer } from './memory-pools.ts';
@@ -26,7 +26,7 @@ import {
   stopKey,
   type Action,
 } from './actions.ts';
-import type { Attempts, RunningAction } from './facts.ts';
+import type { Attempts, Decision, Observed, RunningAction } from './facts.ts';
 import { buildKey, type Circumstances, type Gathered, type ImageFacts } from './gather.ts';
 import { newHistory, type WorkloadHistory } from './workload-history.ts';
 
@@ -116,15 +116,64 @@ const LOADING: ReadonlySet<SlotState> = new Set(['pulling', 'starting', 'warming
 const IDLE: ReadonlySet<Reason> = new Set(['IdleTimedOut', 'Sleeping']);
 const UNLOADED: ReadonlySet<Reason> = new Set(['NotAskedFor', 'GaveWay', 'InsufficientMemory']);
 
-/** Each fact is an object of the pass, a number or a text: `hasSameFacts` compares no further. */
-export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
-  const { shared, observed, stopping } = gathered;
+/** All that the facts of a slot are made of. The same field by field and workload by workload means the same facts. */
+export interface SlotSources {
+  readonly slot: DesiredSlot;
+  readonly shared: Gathered['shared'];
+  readonly workloads: readonly WorkloadSources[];
+  /** Undefined where no action of the slot is under way: of thousands of slots, few have any. */
+  readonly running: Observed['running'] | undefined;
+  readonly stopping: boolean;
+  readonly demand: Demand | undefined;
+  /** The last decision that was published. */
+  readonly last: Decision | undefined;
+  readonly measured: MeasuredMemory | undefined;
+  readonly lastActiveAt: number | undefined;
+  readonly attempts: Attempts | undefined;
+  readonly warm: Finding | undefined;
+  readonly warmSoon: boolean;
+}
+
+interface WorkloadSources extends Pick<WorkloadFacts, 'fact' | 'known'> {
+  readonly activity: WorkloadActivity | undefined;
+}
+
+const NO_WORKLOADS: readonly ObservedWorkload[] = [];
+
+export function sourcesOf(slot: DesiredSlot, gathered: Gathered): SlotSources {
+  const { shared, observed, stopping, busy, workloads } = gathered;
+  const { name } = slot;
+  return {
+    slot,
+    shared,
+    workloads: (workloads.get(name) ?? NO_WORKLOADS).map((fact) => workloadSourcesOf(fact, gathered)),
+    running: busy.has(name) ? observed.running : undefined,
+    stopping: stopping.has(name),
+    demand: observed.demand.get(name),
+    last: observed.published.get(name)?.decision,
+    measured: observed.measured?.get(name),
+    lastActiveAt: observed.lastActive.get(name),
+    attempts: observed.attempts.get(name),
+    warm: observed.warm?.get(name),
+    warmSoon: observed.warmSoon?.has(name) === true,
+  };
+}
+
+const workloadSourcesOf = (fact: ObservedWorkload, { observed, now }: Gathered): WorkloadSources => ({
+  fact,
+  known: observed.histories.get(fact.id) ?? newHistory(fact.slot, undefined, now),
+  activity: observed.activity.get(fact.id),
+});
+
+export const slotFactsOf = (slot: DesiredSlot, gathered: Gathered): SlotFacts => factsOf(sourcesOf(slot, gathered));
+
+/** Each fact is an object of the pass, a number or a text: `isSameAs` compares no further. */
+export function factsOf(sources: SlotSources): SlotFacts {
+  const { slot, shared, running, demand, last, lastActiveAt } = sources;
   const { name, spec } = slot;
   const { pulls } = shared;
   const own = [spec.model.default, ...companionsOf(spec)];
   const { image, present, imageId, options } = shared.images.get(spec.provider)?.get(buildKey(spec)) ?? {};
-  const demand = observed.demand.get(name);
-  const last = observed.published.get(name)?.decision;
   return {
     circumstances: shared.circumstances,
     slot,
@@ -137,18 +186,18 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     imagePresent: present === true,
     imageId,
     options,
-    measured: observed.measured?.get(name),
-    workloads: (gathered.workloads.get(name) ?? []).map((fact) => workloadFactsOf(fact, gathered, slot.rollout?.watched !== undefined)),
+    measured: sources.measured,
+    workloads: sources.workloads.map((each) => workloadFacts(each, running, slot.rollout?.watched !== undefined)),
     waiting: demand?.waiting ?? 0,
     waitingSince: demand === undefined || demand.waiting === 0 ? undefined : (demand.waitingSince ?? demand.lastAskedAt),
     firstCaller: demand?.caller,
     lastAskedAt: demand?.lastAskedAt,
-    lastActiveAt: observed.lastActive.get(name),
-    attempts: observed.attempts.get(name),
-    applying: applyOf(observed.running.get(applyKey(name))),
-    stopping: stopping.has(name),
-    evaluating: observed.running.has(evaluateKey(name)),
-    settling: observed.running.has(settleKey(name)),
+    lastActiveAt,
+    attempts: sources.attempts,
+    applying: applyOf(running?.get(applyKey(name))),
+    stopping: sources.stopping,
+    evaluating: running?.has(evaluateKey(name)) === true,
+    settling: running?.has(settleKey(name)) === true,
     imagePull: image === undefined || pulls.size === 0 ? undefined : pulls.get(pullImageKey(image)),
     modelPull: pulls.size === 0 ? undefined : own.map((id) => pulls.get(pullModelKey(id))).find((pull) => pull !== undefined),
     lastServing: last?.serving,
@@ -161,19 +210,19 @@ export function slotFactsOf(slot: DesiredSlot, gathered: Gathered): SlotFacts {
     lastIdle: last?.findings.some(({ reason }) => IDLE.has(reason)) === true,
     lastRested: last?.findings.some(({ reason }) => IDLE.has(reason) || UNLOADED.has(reason)) !== false,
     lastLoadsFor: last?.loadsFor,
-    lastAhead: last?.ahead !== undefined && last.ahead.lastActiveAt === observed.lastActive.get(name),
-    warm: observed.warm?.get(name),
-    warmSoon: observed.warmSoon?.has(name) === true,
+    lastAhead: last?.ahead !== undefined && last.ahead.lastActiveAt === lastActiveAt,
+    warm: sources.warm,
+    warmSoon: sources.warmSoon,
   };
 }
 
 const applyOf = (running: RunningAction | undefined) => (running?.action.name === 'apply' ? running.action : undefined);
 
-export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathered, isWatched = false): WorkloadFacts {
-  const { running } = observed;
-  const { id, slot, phase } = fact;
-  const activity = observed.activity.get(id);
-  const known = observed.histories.get(id) ?? newHistory(slot, undefined, now);
+export const workloadFactsOf = (fact: ObservedWorkload, gathered: Gathered): WorkloadFacts =>
+  workloadFacts(workloadSourcesOf(fact, gathered), gathered.observed.running, false);
+
+function workloadFacts({ fact, known, activity }: WorkloadSources, running: SlotSources['running'], isWatched: boolean): WorkloadFacts {
+  const { id, phase } = fact;
   return {
     fact,
     known,
@@ -182,16 +231,16 @@ export function workloadFactsOf(fact: ObservedWorkload, { observed, now }: Gathe
     ended: isWatched ? activity?.ended : undefined,
     failed: isWatched ? activity?.failed : undefined,
     used: activity?.lastUsedAt !== undefined,
-    stopUnderWay: phase === 'stopping' || running.has(stopKey(id)),
-    probeSince: running.get(probeKey(id))?.startedAt,
-    crashNoteUnderWay: running.has(noteCrashKey(id)),
-    sleepUnderWay: running.get(sleepKey(id))?.action.name,
-    countUnderWay: running.has(countKey(id)),
+    stopUnderWay: phase === 'stopping' || running?.has(stopKey(id)) === true,
+    probeSince: running?.get(probeKey(id))?.startedAt,
+    crashNoteUnderWay: running?.has(noteCrashKey(id)) === true,
+    sleepUnderWay: running?.get(sleepKey(id))?.action.name,
+    countUnderWay: running?.has(countKey(id)) === true,
   };
 }
 
-/** Whether facts of an earlier pass hold in this one. An object that was made again counts as another one. */
-export function hasSameFacts(before: SlotFacts, after: SlotFacts): boolean {
+/** Whether those of an earlier pass hold in this one. An object that was made again counts as another one. */
+export function isSameAs<Table extends SlotFacts | SlotSources>(before: Table, after: Table): boolean {
   const { workloads } = before;
   if (!hasSameParts(before, after, 'workloads') || workloads.length !== after.workloads.length) return false;
   return after.workloads.every((workload, index) => hasSameParts(workloads[index] ?? workload, workload));

@@ -2,7 +2,6 @@
 import type { Endpoint, Health } from '../../../providers/provider.ts';
 import type { Finding } from '../../../schema/words/failure.ts';
 import type { SlotName, WorkloadId } from '../../../schema/words/names.ts';
-import { reuse } from '../../../schema/words/same-value.ts';
 import type { ObservedWorkload, RuntimeTraits, WorkloadExit } from '../../ports.ts';
 import type { Origin } from './actions.ts';
 
@@ -119,8 +118,9 @@ export function newHistory(slot: SlotName, origin: Origin | undefined, now: numb
 /** Returns the same object while nothing is new. */
 export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload, origin: Origin | undefined, now: number): TrackedHistory {
   const { startedAt, alone, running, counts } = seen;
+  if (before !== undefined && isKnown(before, seen)) return before;
   const base = before === undefined ? newHistory(seen.slot, origin, now) : afterRestart(before, seen, now);
-  return reuse(before, {
+  return {
     ...base,
     startedAt,
     exitId: seen.exitId ?? before?.exitId,
@@ -130,7 +130,18 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
     probe: running && !base.running && before !== undefined ? probeOfReturned(base.probe, startedAt) : base.probe,
     startCountsFrom: counts ? (base.startCountsFrom ?? now) : undefined,
     expectedToGo: base.expectedToGo || !seen.alive,
-  });
+  };
+}
+
+function isKnown(before: TrackedHistory, seen: SeenWorkload): boolean {
+  return (
+    before.startedAt === seen.startedAt &&
+    (seen.exitId === undefined || seen.exitId === before.exitId) &&
+    before.alone === seen.alone &&
+    before.running === seen.running &&
+    (before.startCountsFrom !== undefined) === seen.counts &&
+    (before.expectedToGo || seen.alive)
+  );
 }
 
 /** Pods that run again have other processes. A server that runs again with the same start outlived its stop. */

@@ -173,11 +173,10 @@ interface ActivityFacts {
  */
 export function deriveLastActive(facts: ActivityFacts): number | undefined {
   const { slot, now, before, traffic, workloads, vanished = [] } = facts;
-  const demand = traffic.demand.get(slot.name);
-  const used = [...workloads, ...vanished];
-  const uses = used.map(({ id }) => traffic.workloads.get(id));
-  if ((demand?.waiting ?? 0) > 0 || uses.some((use) => use !== undefined && use.inFlight > 0) || isOwedTime(facts)) return now;
-  return latest([before, lastRequestAt(slot.name, used, traffic)]);
+  const used = vanished.length === 0 ? workloads : [...workloads, ...vanished];
+  const hasRequests = used.some(({ id }) => (traffic.workloads.get(id)?.inFlight ?? 0) > 0);
+  if (hasRequests || (traffic.demand.get(slot.name)?.waiting ?? 0) > 0 || isOwedTime(facts)) return now;
+  return later(before, lastRequestAt(slot.name, used, traffic));
 }
 
 /** When a request last asked for the slot, began or ended: monotonic milliseconds; undefined without one. */
@@ -186,12 +185,13 @@ export function lastRequestAt(
   workloads: readonly Pick<ObservedWorkload, 'id'>[],
   traffic: ReturnType<Traffic['read']>,
 ): number | undefined {
-  return latest([traffic.demand.get(name)?.lastAskedAt, ...workloads.map(({ id }) => traffic.workloads.get(id)?.lastUsedAt)]);
+  let at = traffic.demand.get(name)?.lastAskedAt;
+  for (const { id } of workloads) at = later(at, traffic.workloads.get(id)?.lastUsedAt);
+  return at;
 }
 
-function latest(times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((at) => at !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+function later(left: number | undefined, right: number | undefined): number | undefined {
+  return left === undefined || right === undefined ? (left ?? right) : Math.max(left, right);
 }
 
 function isOwedTime({ slot: { spec }, edit, before, workloads, published, takesOver, hasFailures }: ActivityFacts): boolean {
