@@ -239,9 +239,9 @@ function inspectDecision(decision: Decision, { desired, observed, byId }: Case):
       found.push(`Sends requests of slot "${name}" to "${workload}", which does not run for it`);
     else if (!fact.endpoints.some(({ host, port }) => host === endpoint.host && port === endpoint.port))
       found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where it does not listen`);
-    if (observed.histories.get(workload)?.probe?.passed !== true)
-      found.push(`Sends requests of slot "${name}" to "${workload}", which has not passed a probe`);
-    if (observed.histories.get(workload)?.probe?.status === 'asleep')
+    const { probe } = observed.histories.get(workload) ?? {};
+    if (probe?.passed !== true) found.push(`Sends requests of slot "${name}" to "${workload}", which has not passed a probe`);
+    if (probe?.status === 'asleep')
       found.push(`Sends requests of slot "${name}" to "${workload}", which sleeps`);
     if (fact !== undefined && isRejected(fact, desired.slots.get(name)))
       found.push(`Sends requests of slot "${name}" to "${workload}", which has failed its cases`);
