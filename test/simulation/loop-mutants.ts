@@ -89,8 +89,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'forgets failures that are not over',
     file: PASS,
-    find: 'if (stable && (failures.length',
-    replace: 'if ((failures.length',
+    find: ' && decisions.get(name)?.stable === true) yield',
+    replace: ') yield',
   },
   {
     fault: 'lets a follower act',
@@ -145,14 +145,14 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'waits without end for the runtime',
     file: OBSERVE,
-    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe(unique, own))',
-    replace: 'runtime.observe(unique, signal)',
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await runtime.observe([...images.values()], own))',
+    replace: 'runtime.observe([...images.values()], signal)',
   },
   {
     fault: 'waits without end for the model store',
     file: OBSERVE,
-    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe(ids, own))',
-    replace: 'models.observe(ids, signal)',
+    find: 'within(ANSWER_WITHIN_MS, signal, async (own) => await models.observe([...ids], own))',
+    replace: 'models.observe([...ids], signal)',
   },
   {
     fault: 'waits without end for the host',
@@ -175,9 +175,9 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     fault: 'takes a runtime that throws for an empty one',
     file: OBSERVE,
-    find: "runtime.observe(unique, own)).catch(failed('RuntimeUnreachable'))",
+    find: "runtime.observe([...images.values()], own)).catch(failed('RuntimeUnreachable'))",
     replace:
-      'runtime.observe(unique, own)).catch((error: unknown) => ({ ok: true as const, value: { workloads: [], images: [], error } }))',
+      'runtime.observe([...images.values()], own)).catch((error: unknown) => ({ ok: true as const, value: { workloads: [], images: [], error } }))',
   },
   {
     fault: 'does not pass unless it is woken',

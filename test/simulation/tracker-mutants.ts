@@ -33,8 +33,8 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'begins a drain again while the stop is under way',
     file: TRACKER,
-    find: 'histories.markDraining(draining, isStopping, now)',
-    replace: 'histories.markDraining(draining, () => false, now)',
+    find: 'histories.markDraining(draining, findStopping(), now)',
+    replace: 'histories.markDraining(draining, new Set(), now)',
   },
   {
     fault: 'keeps the failures of a removed slot',
@@ -51,8 +51,8 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'begins a drain again after a stop that failed while it observed',
     file: TRACKER,
-    find: ' || ended.has(stopKey(id))',
-    replace: '',
+    find: ', ...ended.values()];\n    return new Set(running.flatMap',
+    replace: '];\n    return new Set(running.flatMap',
   },
   {
     fault: 'stops a workload during its start',
@@ -81,7 +81,7 @@ export const TRACKER_MUTANTS: readonly Mutant[] = [
   {
     fault: 'drains what no longer has to go',
     file: HISTORIES,
-    find: ' else if (drainingSince !== undefined && !isStopping(id)) change(id, () => ({ drainingSince: undefined }));',
+    find: ' else if (drainingSince !== undefined && !stopping.has(id)) change(id, () => ({ drainingSince: undefined }));',
     replace: '',
   },
   {

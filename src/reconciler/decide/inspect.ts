@@ -241,8 +241,7 @@ function inspectDecision(decision: Decision, { desired, observed, byId }: Case):
       found.push(`Sends requests of slot "${name}" to "${endpoint.host}:${endpoint.port}", where it does not listen`);
     const { probe } = observed.histories.get(workload) ?? {};
     if (probe?.passed !== true) found.push(`Sends requests of slot "${name}" to "${workload}", which has not passed a probe`);
-    if (probe?.status === 'asleep')
-      found.push(`Sends requests of slot "${name}" to "${workload}", which sleeps`);
+    if (probe?.status === 'asleep') found.push(`Sends requests of slot "${name}" to "${workload}", which sleeps`);
     if (fact !== undefined && isRejected(fact, desired.slots.get(name)))
       found.push(`Sends requests of slot "${name}" to "${workload}", which has failed its cases`);
     if (draining.includes(workload)) found.push(`Sends requests of slot "${name}" to "${workload}", which is draining`);
