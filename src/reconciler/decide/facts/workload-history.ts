@@ -133,6 +133,7 @@ export function mergeSeen(before: TrackedHistory | undefined, seen: SeenWorkload
   };
 }
 
+/** Compares before anything is made, as nearly all of thousands of workloads are as they were. */
 function isKnown(before: TrackedHistory, seen: SeenWorkload): boolean {
   return (
     before.startedAt === seen.startedAt &&

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import {
   mergeProbe,
   mergeSeen,
@@ -59,19 +60,50 @@ describe('what is known of a server after its probes', () => {
   });
 });
 
+const seen = (more: Partial<SeenWorkload> = {}): SeenWorkload => ({
+  id: WorkloadId.parse('w1'),
+  slot: SlotName.parse('primary'),
+  revision: 'abc',
+  startedAt: 1000,
+  exitId: undefined,
+  alone: true,
+  alive: true,
+  running: true,
+  counts: true,
+  ...more,
+});
+
+test('a history has all that was seen last, and stays the same object until something else is seen', () => {
+  const changes = fc.record(
+    {
+      startedAt: fc.constantFrom(undefined, 1000, 2000),
+      exitId: fc.constantFrom(undefined, 'a', 'b'),
+      alone: fc.boolean(),
+      alive: fc.boolean(),
+      running: fc.boolean(),
+      counts: fc.boolean(),
+    },
+    { requiredKeys: [] },
+  );
+  fc.assert(
+    fc.property(fc.array(changes, { minLength: 1, maxLength: 8 }), (all) => {
+      let before: ReturnType<typeof mergeSeen> | undefined;
+      let sight = seen();
+      for (const [index, change] of all.entries()) {
+        sight = { ...sight, ...change };
+        const { startedAt, exitId = before?.exitId, alone, running, counts } = sight;
+        const after = mergeSeen(before, sight, undefined, index * 1000);
+        expect(after).toMatchObject({ startedAt, exitId, alone, running });
+        expect(after.startCountsFrom !== undefined).toBe(counts);
+        expect(after.expectedToGo || sight.alive).toBe(true);
+        expect(mergeSeen(after, sight, undefined, index * 1000 + 500)).toBe(after);
+        before = after;
+      }
+    }),
+  );
+});
+
 describe('what is known of a server that a stop did not end', () => {
-  const seen = (more: Partial<SeenWorkload> = {}): SeenWorkload => ({
-    id: WorkloadId.parse('w1'),
-    slot: SlotName.parse('primary'),
-    revision: 'abc',
-    startedAt: 1000,
-    exitId: undefined,
-    alone: true,
-    alive: true,
-    running: true,
-    counts: true,
-    ...more,
-  });
   const stopping = { running: false, alive: false };
   /** Passed at 2 s, was told to stop at 3 s, and runs at 4 s. */
   const returned = (more: Partial<SeenWorkload> = {}) => {
