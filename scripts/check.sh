@@ -41,6 +41,7 @@ step dead-code knip --no-progress
 step format oxfmt --check
 step generated node scripts/generate.ts --check
 step shell shell_scripts_parse
+step mutants node --disable-warning=ExperimentalWarning scripts/test-mutants.ts --check
 
 failed=0
 for name in "${names[@]}"; do

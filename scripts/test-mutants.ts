@@ -5,7 +5,7 @@
  *     npm run test:mutants -- --draw 30 [--try] [--seed 1] [--under src/reconciler/decide]
  *
  * Prints the share that was noticed in `decide/` and in the code around it, and the survivors by name. A fault whose text is not in its file exactly once, or whose
- * suites fail without it, is an error: it would prove nothing. `--check` only looks for such texts. `--draw` prints new random faults, or tries them.
+ * suites fail without it, is an error: it would prove nothing. `--check` only looks for such texts, also in the mutants of the simulation. `--draw` prints new random faults, or tries them.
  */
 import { readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../src/platform/error-text.ts';
 import { drawFaults } from '../test/support/mutants/draw-faults.ts';
-import { applyMutant } from '../test/support/mutants/mutant.ts';
+import { PROGRAM_MUTANTS } from '../test/simulation/all-program-mutants.ts';
+import { applyMutant, type Mutant } from '../test/support/mutants/mutant.ts';
 import { tryFaults, type Fault, type Verdict } from '../test/support/mutants/try-faults.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -59,17 +60,21 @@ async function chooseFaults(): Promise<readonly Fault[]> {
 }
 
 async function findStale(faults: readonly Fault[]): Promise<readonly string[]> {
-  const problems: string[] = [];
-  for (const each of faults) {
-    const missing = each.suites.find((suite) => !existsSync(join(ROOT, suite)));
-    if (missing !== undefined) problems.push(`Correct the fault "${each.fault}": there is no "${missing}"`);
-    try {
-      stripTypeScriptTypes(applyMutant(await readFile(join(ROOT, each.file), 'utf8'), each));
-    } catch (error) {
-      problems.push(`${messageOf(error)} (${each.fault})`);
-    }
+  const missing = faults.flatMap(({ fault, suites }) =>
+    suites.filter((suite) => !existsSync(join(ROOT, suite))).map((suite) => `Correct the fault "${fault}": there is no "${suite}"`),
+  );
+  const problems = await Promise.all([...faults, ...PROGRAM_MUTANTS].map(problemOf));
+  return [...missing, ...problems.filter((problem) => problem !== undefined)];
+}
+
+/** Returns what is wrong with a text that does not fit its file any more, or whose replacement is no TypeScript. */
+async function problemOf(mutant: Pick<Mutant, 'fault' | 'file' | 'find' | 'replace'>): Promise<string | undefined> {
+  try {
+    stripTypeScriptTypes(applyMutant(await readFile(join(ROOT, mutant.file), 'utf8'), mutant));
+    return undefined;
+  } catch (error) {
+    return `${messageOf(error)} (${mutant.fault})`;
   }
-  return problems;
 }
 
 function summaryOf(faults: readonly Fault[], verdicts: ReadonlyMap<Fault, Verdict>): string {

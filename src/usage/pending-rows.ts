@@ -28,6 +28,8 @@ export interface SlotFacts {
 /** Rows that wait to be stored. */
 export class PendingRows {
   readonly #rows = new Map<string, UsageRow>();
+  /** The last row of each caller, which most of its requests add to. */
+  readonly #last = new Map<string, UsageRow>();
   /** Callers of the last hour seen, and no other. */
   readonly #callers = new Map<number, Set<string>>();
   readonly #limits: RowLimits;
@@ -43,7 +45,7 @@ export class PendingRows {
   add(finished: FinishedRequest, hour: number, { model = '', price, milliJoules = 0 }: SlotFacts = {}): void {
     const { slot: reached, caller = '', status, seconds, parkedSeconds = 0, tokens, media } = finished;
     const slot: string = reached ?? '';
-    const row = this.#rowOf(hour, this.#known(caller, hour), { slot, model, currency: price?.currency ?? '' });
+    const row = this.#rowFor(hour, caller, { slot, model, currency: price?.currency ?? '' });
     row.requests += 1;
     if (status >= LEAST_ERROR) row.errors += 1;
     row.queueMs += msOf(parkedSeconds);
@@ -60,12 +62,13 @@ export class PendingRows {
   }
 
   addCaused({ slot, caller, what }: Caused, hour: number, { model = '', price }: SlotFacts = {}): void {
-    this.#rowOf(hour, this.#known(caller, hour), { slot, model, currency: price?.currency ?? '' })[what] += 1;
+    this.#rowFor(hour, caller, { slot, model, currency: price?.currency ?? '' })[what] += 1;
   }
 
   take(): readonly UsageRow[] {
     const rows = [...this.#rows.values()];
     this.#rows.clear();
+    this.#last.clear();
     return rows;
   }
 
@@ -92,6 +95,14 @@ export class PendingRows {
     if (callers.size >= this.#limits.callers && !callers.has(caller)) return OTHERS;
     callers.add(caller);
     return caller;
+  }
+
+  #rowFor(hour: number, caller: string, names: Pick<UsageRow, 'slot' | 'model' | 'currency'>): UsageRow {
+    const last = this.#last.get(caller);
+    if (last?.hour === hour && last.slot === names.slot && last.model === names.model && last.currency === names.currency) return last;
+    const row = this.#rowOf(hour, this.#known(caller, hour), names);
+    if (row.caller === caller) this.#last.set(caller, row);
+    return row;
   }
 
   #rowOf(hour: number, caller: string, { slot, model, currency }: Pick<UsageRow, 'slot' | 'model' | 'currency'>): UsageRow {

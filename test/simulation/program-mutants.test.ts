@@ -2,26 +2,21 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readNoticingSeeds, recordNoticingSeeds } from '../support/mutants/noticing-seeds.ts';
 import { runMutants, type TriedMutant } from '../support/mutants/run-mutants.ts';
-import { ACTION_MUTANTS } from './action-mutants.ts';
-import { HOST_MUTANTS } from './host-mutants.ts';
-import { LOOP_MUTANTS } from './loop-mutants.ts';
-import { MEMORY_MUTANTS } from './memory-mutants.ts';
-import { TRACKER_MUTANTS } from './tracker-mutants.ts';
+import { PROGRAM_MUTANTS } from './all-program-mutants.ts';
 
 /** Far fewer than `npm test` runs. */
 const ENOUGH = 1000;
 
 describe('the simulation notices a program that', () => {
-  const mutants = [...LOOP_MUTANTS, ...ACTION_MUTANTS, ...TRACKER_MUTANTS, ...MEMORY_MUTANTS, ...HOST_MUTANTS];
   const tried = new Map<string, TriedMutant>();
 
   beforeAll(async () => {
     const seeds = readNoticingSeeds();
-    for (const each of await runMutants(mutants, { worlds: ENOUGH, seeds, mutantMs: 120_000 })) tried.set(each.fault, each);
+    for (const each of await runMutants(PROGRAM_MUTANTS, { worlds: ENOUGH, seeds, mutantMs: 120_000 })) tried.set(each.fault, each);
     recordNoticingSeeds(new Map([...tried.values()].flatMap(({ fault, seed }) => (seed === undefined ? [] : [[fault, seed]]))));
   }, 900_000);
 
-  for (const { fault } of mutants) {
+  for (const { fault } of PROGRAM_MUTANTS) {
     test(`${fault}`, () => {
       const { violation } = tried.get(fault) ?? {};
       expect(violation).toBeDefined();

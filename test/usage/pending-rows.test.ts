@@ -36,7 +36,8 @@ describe('a finished request', () => {
 });
 
 test('hours, callers, slots and models have rows of their own', () => {
-  const rows = rowsOf([{}], [{}], [{}, 8], [{ caller: 'local' }], [{ slot: slotName('embed') }], [{}, 7, 'owl']);
+  const embed = { slot: slotName('embed') };
+  const rows = rowsOf([{}], [{}], [{}, 7, 'owl'], [{}, 8, 'owl'], [{ caller: 'local' }, 8, 'owl'], [embed, 8, 'owl']);
   expect(rows.map(({ requests }) => requests)).toEqual([2, 1, 1, 1, 1]);
 });
 
