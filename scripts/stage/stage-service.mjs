@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { bundleService } from './bundle-service.mjs';
 import { ROOT, stageLicences } from './stage-packages.mjs';
 
-const SERVICE = ['package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'toolboxes/demo', 'LICENSE'];
+const SERVICE = ['package.json', 'dashboard/dist', 'manifests/toolboxes.toml', 'LICENSE'];
 /** Where `man` finds it below a prefix such as `/usr`. */
 export const MANUAL = 'share/man/man1/svcctl.1';
 

@@ -181,17 +181,6 @@ export function createPins(root: string) {
   };
 }
 
-interface DemoToolbox {
-  /** The same bytes on every machine. `file`: relative to the root of a store. Throws if it is unknown. */
-  encodeDemoFile(file: string): Uint8Array;
-  writeDemoFile(file: string, target: string): Promise<unknown>;
-  /** Does not touch files that have the right content. */
-  writeDemoModels(root: string): Promise<unknown>;
-  writeDemoSpeech(root: string): Promise<void>;
-}
-
-/** Nothing in `src` imports this statically. */
-const GENERATORS = '../../toolboxes/demo/demo-models.ts';
-
-/** Loads the generators of the demo models. */
-export const loadDemoToolbox = async (): Promise<DemoToolbox> => await import(GENERATORS);
+/** Loads the generators of the demo models, which few services need. */
+// oxlint-disable-next-line house/import-direction -- They are programs of a toolbox, which writes files for the service
+export const loadDemoToolbox = async () => await import('../../toolboxes/demo/demo-models.ts');

@@ -19,7 +19,7 @@ const EDITS: readonly { readonly file: string; readonly find: RegExp; readonly r
 
 /** Writes the copy into an empty directory. Returns the number of edited lines outside the folder of the provider. */
 export async function copyWithSixthKind(to: string): Promise<number> {
-  for (const each of ['src', 'package.json', 'tsconfig.json', 'manifests']) {
+  for (const each of ['src', 'toolboxes/demo', 'package.json', 'tsconfig.json', 'manifests']) {
     await cp(path.join(TOP, each), path.join(to, each), { recursive: true });
   }
   await symlink(path.join(TOP, 'node_modules'), path.join(to, 'node_modules'));

@@ -2,8 +2,7 @@
  * The embedded engine: a small server around the prebuilt CPU binaries of node-llama-cpp with the flags and paths of llama-server. It is
  * the fallback for machines without llama-server and supports only text chat, completions, embeddings and reranking.
  */
-import { enableCompileCache } from 'node:module';
-import path from 'node:path';
+import { flushCompileCache } from 'node:module';
 import { parseFlags } from './decide/parse-flags.ts';
 import { createEngineServer } from './server.ts';
 
@@ -16,8 +15,6 @@ if (!parsed.ok) {
   process.exit(1);
 }
 const { flags } = parsed;
-const modulesDir = flags.modulesDir ?? import.meta.dirname;
-enableCompileCache(path.join(modulesDir, 'node_modules', '.compile-cache'));
 
 const server = createEngineServer(flags, Date.now);
 server.http.on('error', (error) => {
@@ -42,7 +39,9 @@ process.on('SIGINT', stop);
 
 try {
   const { loadEngine } = await import('./engine.ts');
-  server.ready(await loadEngine(flags, modulesDir));
+  server.ready(await loadEngine(flags, flags.modulesDir ?? import.meta.dirname));
+  // It may end by force.
+  flushCompileCache();
   process.stdout.write(`model loaded: ${flags.alias}\n`);
 } catch (error) {
   process.stderr.write(`error: The model "${flags.model}" cannot be loaded: ${error instanceof Error ? error.message : String(error)}\n`);

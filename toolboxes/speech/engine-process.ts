@@ -3,6 +3,7 @@
  * the server then starts another one.
  */
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import path from 'node:path';
 import { mixVoices, type MixPart } from './decide/mix-voices.ts';
 import { nativeConfig } from './decide/native-config.ts';
@@ -136,6 +137,8 @@ function main(): void {
     if (order.kind === 'load') {
       loaded = await load(order);
       send({ kind: 'loaded' });
+      // It may end by force.
+      flushCompileCache();
     } else if (loaded === undefined) throw new Error('No model is loaded');
     else if (order.kind === 'listen') await listen(loaded, order);
     else if (order.kind === 'speak') await speak(loaded, order, () => !cancelled);

@@ -96,7 +96,7 @@ export function createEngine({ order: load, directory, pieceMs, log }: EngineOpt
       stdio: ['ignore', 'ignore', 'pipe', 'ipc', sound.fd],
       // It frees what V8 does not see, see `listen()` there.
       execArgv: ['--disable-warning=ExperimentalWarning', '--expose-gc'],
-      env: { PATH: process.env['PATH'] ?? '' },
+      env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' },
     });
     child = started;
     const tooLong = setTimeout(() => killGroup(started), LOAD_MS);

@@ -1,5 +1,6 @@
 /** A small server for speech-to-text and text-to-speech around sherpa-onnx, with OpenAI's paths. README.md describes it. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { flushCompileCache } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -64,6 +65,8 @@ async function main(flags: Flags): Promise<void> {
     );
     server.ready({ facts, engine: started, ffmpeg: compression ? flags.ffmpeg : undefined, Parser: loadFormParser(modules), directory });
     await started.loaded;
+    // It may end by force.
+    flushCompileCache();
     if (!compression) process.stdout.write('ffmpeg was not found: only WAV files are read, and only "wav" and "pcm" are written\n');
     process.stdout.write(`model loaded: ${flags.aliases[0]} (${facts.family})\n`);
   } catch (error) {

@@ -5,6 +5,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { flushCompileCache } from 'node:module';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readWhisperAnswer, whisperFlags, whisperForm } from './decide/ask-whisper.ts';
@@ -106,6 +107,8 @@ function main(): void {
     if (order.kind === 'load') {
       whisper = await start(order);
       send({ kind: 'loaded' });
+      // It may end by force.
+      flushCompileCache();
     } else if (whisper === undefined || order.kind !== 'listen') throw new Error('No model is loaded that could do this');
     else await listen(whisper, order, abort.signal);
   };

@@ -2,6 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, chooseEncoding, hasVersion, type Encoding } from '../server/answer.ts';
 import type { Route } from '../server/define-route.ts';
@@ -23,14 +25,16 @@ function refuseUnbuilt(): never {
   );
 }
 
-function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
+async function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   void reply.headers({ ...SECURITY_HEADERS, 'cache-control': cache, etag, vary: 'Accept-Encoding' });
   if (hasVersion(headers['if-none-match'], etag)) return reply.code(304).send();
   const encoding = chooseEncoding(headers['accept-encoding']);
   const body = bodies[encoding];
-  if (body === undefined || encoding === 'identity') return reply.type(type).send(bodies.identity);
+  if (body === undefined || encoding === 'identity') return reply.type(type).send(bodies.identity ?? (await unzip(bodies.gzip ?? '')));
   return reply.header('content-encoding', encoding).type(type).send(body);
 }
+
+const unzip = promisify(gunzip);
 
 /** Reads the built dashboard into memory, some hundred kilobytes, so that no request path ever reaches the disk. */
 interface PageFile {
@@ -38,7 +42,8 @@ interface PageFile {
   readonly cache: string;
   /** Hash of the unencoded content. It is sent in the weak form, because the encodings of a file share it. */
   readonly etag: string;
-  readonly bodies: Readonly<Partial<Record<Encoding, Buffer>>> & { readonly identity: Buffer };
+  /** A file that is there as `gzip` is not kept as it is: nearly all clients take an encoding. */
+  readonly bodies: Readonly<Partial<Record<Encoding, Buffer>>>;
 }
 
 /** Path of a request → file. Empty if the dashboard has not been built. */
@@ -53,7 +58,7 @@ export function readPageFiles(directory: string): PageFiles {
     if (type === undefined) continue;
     const [br, gzip] = [read.get(`${name}.br`), read.get(`${name}.gz`)];
     const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 22);
-    const bodies = { identity, ...(br === undefined ? {} : { br }), ...(gzip === undefined ? {} : { gzip }) };
+    const bodies = { ...(br === undefined ? {} : { br }), ...(gzip === undefined ? { identity } : { gzip }) };
     files.set(path, { type, cache: path.startsWith('/assets/') ? FOREVER : ASK_AGAIN, etag: `W/"${hash}"`, bodies });
   }
   return files;

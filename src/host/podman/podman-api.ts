@@ -1,5 +1,5 @@
 /** Podman's REST API over its unix socket: requests, streams and errors. Knows nothing about workloads. */
-import { Pool } from 'undici';
+import { request, type IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import { parseJson } from '../../platform/decide/parse-json.ts';
@@ -27,6 +27,7 @@ export const LIBPOD = '/v4.0.0/libpod';
 export const COMPAT = '/v1.41';
 
 const CALL_TIMEOUT_MS = 30_000;
+const PING_TIMEOUT_MS = 2000;
 /** The id of a container or an image in a response. */
 export const Created = z.object({ Id: z.string().min(1) });
 /** Large images take long on slow disks. */
@@ -38,35 +39,29 @@ const ANSWER_LIMIT_BYTES = 16 * 1024 * 1024;
 /** Events and progress have a few KB. */
 const LONGEST_JSON_LINE = 1024 * 1024;
 
+type Method = 'GET' | 'POST' | 'DELETE';
+
 export function createPodmanApi(socketPath: string) {
-  // Calls may take long (a stop waits for the container) and streams stay open, so each call has its own timeout.
-  const pool = new Pool('http://podman', { socketPath, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 5000, keepAliveTimeout: 10_000 });
   return {
     socketPath,
     /** Fails if there is no response; an error status is a response. */
-    async call(
-      method: 'GET' | 'POST' | 'DELETE',
-      path: string,
-      { signal, body, timeoutMs = CALL_TIMEOUT_MS }: CallOptions,
-    ): Promise<Result<PodmanAnswer>> {
+    async call(method: Method, path: string, { signal, body, timeoutMs = CALL_TIMEOUT_MS }: CallOptions): Promise<Result<PodmanAnswer>> {
+      const limit = AbortSignal.timeout(timeoutMs);
       try {
-        const answer = await pool.request({
-          method,
-          path,
-          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-          ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-        });
-        return ok(parseAnswer(answer.statusCode, await readBody(answer.body, ANSWER_LIMIT_BYTES)));
+        const answer = await ask(socketPath, { method, path, signal: AbortSignal.any([signal, limit]), body });
+        return ok(parseAnswer(answer, await readBody(answer, ANSWER_LIMIT_BYTES)));
       } catch (error) {
+        if (limit.aborted && !signal.aborted)
+          return fail('retry', 'RuntimeUnreachable', `Podman's API at "${socketPath}" did not respond within ${timeoutMs / 1000} s`);
         return noAnswer(socketPath, error, signal);
       }
     },
     /** Returns the body as a stream. Leaving its loop closes the connection. */
     async open(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Result<AsyncIterable<Buffer>>> {
       try {
-        const answer = await pool.request({ method, path, signal });
-        if (answer.statusCode < 300) return ok(answer.body);
-        const { error } = parseAnswer(answer.statusCode, await readBody(answer.body, ANSWER_LIMIT_BYTES));
+        const answer = await ask(socketPath, { method, path, signal });
+        if (answer.statusCode !== undefined && answer.statusCode < 300) return ok(answer);
+        const { error } = parseAnswer(answer, await readBody(answer, ANSWER_LIMIT_BYTES));
         return fail('retry', 'RuntimeRefused', `Podman refused "${path.split('?')[0] ?? path}": ${error}`);
       } catch (error) {
         return noAnswer(socketPath, error, signal);
@@ -75,22 +70,39 @@ export function createPodmanApi(socketPath: string) {
   };
 }
 
+interface Question {
+  readonly method: Method;
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly body?: unknown;
+}
+
+/**
+ * Resolves with the head of the answer; reading its body throws if the connection breaks. Each request has a connection
+ * of its own: that of a socket costs little, and none is found closed.
+ */
+async function ask(socketPath: string, { method, path, signal, body }: Question): Promise<IncomingMessage> {
+  signal.throwIfAborted();
+  const text = body === undefined ? '' : JSON.stringify(body);
+  const headers = text === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+  return await new Promise((resolve, reject) => {
+    const asked = request({ socketPath, agent: false, host: 'podman', method, path, headers, signal });
+    asked.on('response', resolve);
+    asked.on('error', reject);
+    asked.end(text);
+  });
+}
+
 /** Whether podman responds at this path. Never throws. */
 export async function podmanAnswers(socketPath: string, signal?: AbortSignal): Promise<boolean> {
-  const pool = new Pool('http://podman', { socketPath, connectTimeout: 2000 });
-  const limit = AbortSignal.timeout(2000);
+  const limit = AbortSignal.timeout(PING_TIMEOUT_MS);
+  const limited = signal === undefined ? limit : AbortSignal.any([signal, limit]);
   try {
-    const answer = await pool.request({
-      method: 'GET',
-      path: '/_ping',
-      signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
-    });
-    await answer.body.dump();
+    const answer = await ask(socketPath, { method: 'GET', path: '/_ping', signal: limited });
+    answer.destroy();
     return answer.statusCode === 200 && answer.headers['libpod-api-version'] !== undefined;
   } catch {
     return false;
-  } finally {
-    await pool.destroy().catch(() => undefined);
   }
 }
 
@@ -115,7 +127,7 @@ export async function* jsonLines(chunks: AsyncIterable<Buffer>): AsyncIterable<u
 
 const ErrorBody = z.object({ message: z.string(), cause: z.string().optional() });
 
-function parseAnswer(status: number, text: string): PodmanAnswer {
+function parseAnswer({ statusCode: status = 500 }: IncomingMessage, text: string): PodmanAnswer {
   const body = parseJson(text);
   if (status < 400) return { status, body, error: '' };
   const parsed = ErrorBody.safeParse(body);

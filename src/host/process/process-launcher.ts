@@ -2,6 +2,7 @@
  * Starts servers. A launcher waits until its record is written, and ends with the controller until then, so that
  * nothing runs without a record.
  */
+import { join } from 'node:path';
 import type { Workload } from '../../reconciler/ports.ts';
 import { fail, ok, type Result } from '../../schema/words/failure.ts';
 import type { WorkloadId } from '../../schema/words/names.ts';
@@ -24,6 +25,9 @@ export interface LauncherDeps {
   /** Called after the exit of a server was recorded. */
   readonly onExit: () => void;
 }
+
+/** Engines in TypeScript start without Node's parser from the second time on, which takes 17 MB of memory and 70 ms. */
+const COMPILED = 'compiled';
 
 /** Only one call at a time for each name, except of `isUnused`. */
 export function createLauncher({ stateDir, resolveProgram, env, system, records, logs, monitor, onExit }: LauncherDeps) {
@@ -53,7 +57,8 @@ export function createLauncher({ stateDir, resolveProgram, env, system, records,
       env: { ...workload.env },
     };
     const bootId = await system.table.bootId();
-    const environment = childEnv(env, { ...workload.env, ...markOf(stateDir, about) });
+    const compiled = program.value[0] === process.execPath ? { NODE_COMPILE_CACHE: join(stateDir, COMPILED) } : {};
+    const environment = childEnv(env, { ...compiled, ...workload.env, ...markOf(stateDir, about) });
     const launched = await logs.withFile(name, (log) => system.launch(command, environment, log));
     if ('error' in launched) return fail('retry', 'StartFailed', `The process of "${name}" could not be started: ${launched.error}`);
     const { pid } = launched;

@@ -1,6 +1,6 @@
 /** The behaviour of the process runtime beyond the contract that all runtimes share. */
 import { spawn } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -152,6 +152,25 @@ describe('The process runtime', () => {
     // Not those of another state directory.
     await runtime.apply(workload, signal());
     expect(await observed(createProcessRuntime({ stateDir: `${stateDir}-other`, resolveProgram: program, env: process.env }))).toEqual([]);
+  });
+
+  test.each([
+    ['of this service keeps compiled code in its state', {}, () => join(stateDir, 'compiled')],
+    ['of a slot that names another place keeps it there', { NODE_COMPILE_CACHE: '/nowhere' }, () => '/nowhere'],
+  ])('a program %s', async (_what, env, place) => {
+    await runtime.apply({ ...workload, env }, signal());
+    const lines = await eventually('its environment', async () => (await fetch(`http://127.0.0.1:${workload.port.host}/env`)).text());
+    expect(lines.split('\n').filter((line) => line.startsWith('NODE_COMPILE_CACHE='))).toEqual([`NODE_COMPILE_CACHE=${place()}`]);
+    // It is no part of what a slot asks for.
+    expect((await record()).env).toEqual(env);
+  });
+
+  test('a program that the user installed gets no place for compiled code', async () => {
+    const node = join(stateDir, 'node');
+    await symlink(process.execPath, node);
+    await open(() => Promise.resolve(ok([node, TINY_SERVER]))).apply(workload, signal());
+    const lines = await eventually('its environment', async () => (await fetch(`http://127.0.0.1:${workload.port.host}/env`)).text());
+    expect(lines).not.toContain('NODE_COMPILE_CACHE=');
   });
 
   test('leaves no file of a workload that was stopped', async () => {
