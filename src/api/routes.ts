@@ -18,7 +18,6 @@ import { createSlotRoutes } from './manage/slot-routes.ts';
 import { createTokenRoutes } from './manage/token-routes.ts';
 import { createUsageRoute } from './manage/usage-routes.ts';
 import { createPlanRoutes } from './mcp/plan-routes.ts';
-import { openApiDocument } from './openapi/document.ts';
 
 const OpenApi = z.looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.looseObject({}), components: z.looseObject({}) });
 
@@ -49,7 +48,11 @@ export function createRoutes(v1: readonly DocumentedRoute[], deps: ManageDeps): 
       summary: 'Describes this API as an OpenAPI document',
       input: NoInput,
       answers: { 200: json('An OpenAPI 3.1 document', OpenApi) },
-      handler: () => ({ status: 200, body: (document ??= openApiDocument(routes, deps.manage.version)) }),
+      // Few services are ever asked for it, and its schemas take memory.
+      async handler() {
+        const { openApiDocument } = await import('./openapi/document.ts');
+        return { status: 200, body: (document ??= openApiDocument(routes, deps.manage.version)) };
+      },
     }),
   );
   return routes;
