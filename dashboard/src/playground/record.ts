@@ -45,6 +45,8 @@ export async function listen(onSamples: (samples: Float32Array, sampleRate: numb
   // A node that leads nowhere is not run. This one is silent.
   context.createMediaStreamSource(stream).connect(node).connect(context.destination);
   return () => {
+    // What was recorded until then may still arrive: behind the end of an utterance, it would begin another one.
+    node.port.onmessage = null;
     for (const track of stream.getTracks()) track.stop();
     if (context.state !== 'closed') void context.close();
   };
