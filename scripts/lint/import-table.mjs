@@ -1,6 +1,6 @@
 /**
  * Which folder of src/ may import what. This table is the only definition of the directions: the rule "house/import-direction" reads it.
- * A folder may always import itself. `types` are allowed in `import type` only, `more` in one file only; `packages` undefined: any installed package.
+ * A folder may always import itself. `types` are allowed in `import type` only, `more` in one file only, and `outside`, which are paths of the checkout; `packages` undefined: any installed package.
  */
 const SHARED = ['schema/', 'platform/'];
 
@@ -14,7 +14,12 @@ export const MAY_IMPORT = {
   },
   providers: { values: SHARED, more: { 'providers/install-engine.ts': ['files/directory-lock.ts'] } },
   remote: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
-  models: { values: [...SHARED, 'files/'], types: ['reconciler/ports.ts', 'providers/provider.ts'] },
+  models: {
+    values: [...SHARED, 'files/'],
+    types: ['reconciler/ports.ts', 'providers/provider.ts'],
+    // Generates the files of the demo models.
+    outside: { 'models/model-sources.ts': ['toolboxes/demo/demo-models.ts'] },
+  },
   auth: { values: [...SHARED, 'files/'] },
   usage: { values: SHARED, types: ['gateway/exchange-deps.ts'] },
   traces: {

@@ -182,5 +182,4 @@ export function createPins(root: string) {
 }
 
 /** Loads the generators of the demo models, which few services need. */
-// oxlint-disable-next-line house/import-direction -- They are programs of a toolbox, which writes files for the service
 export const loadDemoToolbox = async () => await import('../../toolboxes/demo/demo-models.ts');

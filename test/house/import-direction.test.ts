@@ -82,6 +82,7 @@ const ALLOWED = {
   'src/api/v1/deep.ts': "export { thing } from '../server.ts';\nexport { thing as other } from '../../gateway/hold.ts';\n",
   'src/wiring/cluster-world.ts': "export { thing } from '../cluster/client/ports.ts';\n",
   'src/schema/uses-zod.ts': "export { z } from 'zod';\n",
+  'src/models/model-sources.ts': "export { thing } from '../../toolboxes/demo/demo-models.ts';\n",
 };
 const REFUSED = {
   'src/schema/uses-fastify.ts': "export { fastify } from 'fastify';\n",
@@ -90,6 +91,7 @@ const REFUSED = {
   'src/reconciler/decide/deep-refused.ts': "import type { Thing } from '../../providers/gguf/start-cmd.ts';\nexport type Other = Thing;\n",
   'src/host/uses-test.ts': "export { thing } from '../../test/support/thing.ts';\n",
   'src/host/uses-scripts.ts': "export { thing } from '../../scripts/thing.ts';\n",
+  'src/models/uses-demo.ts': "export { thing } from '../../toolboxes/demo/demo-models.ts';\n",
   'src/files/inline-type.ts': "export const size = (thing: import('../gateway/hold.ts').Thing): number => thing.size;\n",
   'src/host/uses-cluster.ts': "export { thing } from '../cluster/client/ports.ts';\n",
   'src/cluster/uses-host.ts': "import type { Thing } from '../host/podman/podman-runtime.ts';\nexport type Other = Thing;\n",

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError, chooseEncoding, hasVersion, type Encoding } from '../server/answer.ts';
+import { ApiError, chooseEncoding, hasVersion } from '../server/answer.ts';
 import type { Route } from '../server/define-route.ts';
 import { codeOf } from '../../platform/error-text.ts';
 
@@ -30,7 +30,8 @@ async function sendFile({ type, cache, etag, bodies }: PageFile, { headers }: Fa
   if (hasVersion(headers['if-none-match'], etag)) return reply.code(304).send();
   const encoding = chooseEncoding(headers['accept-encoding']);
   const body = bodies[encoding];
-  if (body === undefined || encoding === 'identity') return reply.type(type).send(bodies.identity ?? (await unzip(bodies.gzip ?? '')));
+  if (body === undefined || encoding === 'identity')
+    return reply.type(type).send(bodies.gzip === undefined ? bodies.identity : await unzip(bodies.gzip));
   return reply.header('content-encoding', encoding).type(type).send(body);
 }
 
@@ -43,7 +44,10 @@ interface PageFile {
   /** Hash of the unencoded content. It is sent in the weak form, because the encodings of a file share it. */
   readonly etag: string;
   /** A file that is there as `gzip` is not kept as it is: nearly all clients take an encoding. */
-  readonly bodies: Readonly<Partial<Record<Encoding, Buffer>>>;
+  readonly bodies: { readonly br?: Buffer } & (
+    | { readonly gzip: Buffer; readonly identity?: undefined }
+    | { readonly identity: Buffer; readonly gzip?: undefined }
+  );
 }
 
 /** Path of a request → file. Empty if the dashboard has not been built. */

@@ -71,6 +71,14 @@ function describeProbe(title: string, provider: Provider, { ask, modelsOf, sound
       }
     });
 
+    test('asks first whether the server is alive, unless one question is enough for a sound model', async () => {
+      const alive = { method: 'GET', path: provider.readyPath };
+      for (const model of modelsOf()) {
+        const { requests } = await probe(model, (path) => sound(path, model));
+        if (title === 'the first probe' || requests.length > 1) expect(requests[0]).toMatchObject(alive);
+      }
+    });
+
     test('asks whether the server is alive before it complains, within bounds, and can be cancelled', async () => {
       for (const model of modelsOf()) {
         const { requests } = await probe(model, () => ({ status: 200, body: '{}' }));
