@@ -58,8 +58,7 @@ export async function startClusterService(
     },
     async untilBoard(slots) {
       let found = 0;
-      // To find out whether its port is free, the service listens and closes it once before.
-      const isComplete = async (): Promise<boolean> => (found = (await service.status().catch(() => [])).length) >= slots;
+      const isComplete = async (): Promise<boolean> => (found = (await service.status()).length) >= slots;
       await waitUntil(isComplete, { withinMs: START_MS, everyMs: 2, failure: () => `The board has ${found} slots instead of ${slots}` });
       return performance.now() - service.startedAt;
     },

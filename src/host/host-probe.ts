@@ -6,11 +6,12 @@ import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { createServer } from 'node:net';
+import { lookup } from 'node:dns/promises';
+import { connect } from 'node:net';
 import type { HostProbe } from '../reconciler/ports.ts';
 import type { HostFacts, Hardware, MemoryAmount as Memory } from '../schema/status/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost } from './hardware/decide/hardware-of.ts';
-import { codeOf } from '../platform/error-text.ts';
+import { codeOf, messageOf } from '../platform/error-text.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 
 interface HostProbeOptions {
@@ -116,19 +117,32 @@ const RECORD_BYTES = 8192;
  * occupied port. The result may be outdated at once.
  */
 export async function checkPortFree(port: number): Promise<Result<void>> {
-  const error = await listenError('127.0.0.1', port);
+  const error = await bindError('127.0.0.1', port);
   if (error === undefined) return ok(undefined);
   return codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`);
 }
 
-/** Undefined if the address is free. */
-export function listenError(host: string, port: number): Promise<Error | undefined> {
+/**
+ * Undefined if the address is free. Binds it without listening: whoever connects meanwhile is refused, as before the
+ * start of a server, and not accepted and cut off.
+ */
+export async function bindError(host: string, port: number): Promise<Error | undefined> {
+  const found = await lookup(host).catch((error: unknown) => (error instanceof Error ? error : new Error(messageOf(error))));
+  if (found instanceof Error) return found;
+  const away = { host: found.family === 6 ? '::1' : '127.0.0.1', port: UNUSED_PORT };
   return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', resolve);
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+    const socket = connect({ ...away, localAddress: found.address, localPort: port });
+    const isBound = (): void => {
+      socket.resetAndDestroy();
+      resolve(undefined);
+    };
+    socket.once('connect', isBound).setTimeout(1000, isBound);
+    socket.once('error', (error) => resolve('syscall' in error && error.syscall === 'bind' ? error : undefined));
   });
 }
+
+/** TCPMUX, which nothing serves: the connection is refused at once, after its own address was bound. */
+const UNUSED_PORT = 1;
 
 export const portTaken = (port: number): Result<never> =>
   fail('retry', 'PortTaken', `Another program listens on 127.0.0.1:${port}; stop it, or wait until another port is tried`);

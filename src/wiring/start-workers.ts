@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createServer } from 'node:net';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
-import { listenError, mostConnections } from '../host/host-probe.ts';
+import { bindError, mostConnections } from '../host/host-probe.ts';
 import { shareLimits } from '../turbo/workers/decide/share-limits.ts';
 import type { WorkerStart } from '../turbo/workers/messages.ts';
 import type { WorkerPool } from '../turbo/workers/worker-pool.ts';
@@ -90,7 +90,7 @@ const POLL_MS = 50;
 export async function untilFree({ host, port }: Address, withinMs = FREED_WITHIN_MS): Promise<void> {
   const until = performance.now() + withinMs;
   for (;;) {
-    const error = await listenError(host, port);
+    const error = await bindError(host, port);
     if (error === undefined) return;
     if (codeOf(error) !== 'EADDRINUSE' || performance.now() >= until) throw error;
     await sleep(POLL_MS);

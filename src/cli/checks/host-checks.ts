@@ -9,7 +9,7 @@ import { checkToolboxFile } from '../../files/toolbox-manifest.ts';
 import { succeeds } from '../../files/write-file.ts';
 import { createHardwareProbe, replayHardware, readRecording } from '../../host/hardware/hardware-probe.ts';
 import { createPodmanApi, findPodmanSocket, podmanAnswers, readRootless } from '../../host/podman/podman-api.ts';
-import { listenError, mostConnections } from '../../host/host-probe.ts';
+import { bindError, mostConnections } from '../../host/host-probe.ts';
 import { codeOf, messageOf } from '../../platform/error-text.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { PROVIDERS } from '../../providers/registry.ts';
@@ -195,7 +195,7 @@ const OTHER_SETTINGS =
 /** Warns of a service that has other settings. */
 async function checkAddress({ SVC_LISTEN: models, SVC_MANAGEMENT_LISTEN: listen = models, SVC_STATE_DIR: dir }: Settings): Promise<Check> {
   const address = authority(listen);
-  const error = await listenError(listen.host, listen.port);
+  const error = await bindError(listen.host, listen.port);
   if (error === undefined) return ok('address', `No service answers; ${address} is free`);
   if (codeOf(error) === 'EADDRINUSE') {
     const status = await readJson(`http://${localAuthority(listen)}/api/status`);
