@@ -216,8 +216,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
     const hold = this.#deps.traffic.holds.acquire(slot, holder, this.#parked?.failedOn, conversationOf(this.#request, this.#scan));
     if (hold === undefined) return this.#park(slot.name);
     this.#hold = hold;
-    const request = { deps: this.#deps, hold, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
-    const attempt = createAttempt(plan, { ...this.#request, ...request }, this);
+    const sent = { deps: this.#deps, hold, requestBody: this.#requestBody, answer: this.#answer, startedAt: this.#startedAt };
+    const attempt = createAttempt(plan, this.#request, sent, this);
     this.#attempt = attempt;
     attempt.start();
   }
@@ -282,7 +282,8 @@ export class Exchange implements ActiveExchange, RequestEvents {
       parkedSeconds: secondsOf(this.#parked?.waitedMs),
       ttftSeconds: this.#answer.streamed && status < LEAST_ERROR ? secondsOf(this.#attempt?.ttftMs) : undefined,
       blockedSeconds: secondsOf(this.#answer.blockedMs),
-      ...counts,
+      tokens: counts?.tokens,
+      media: counts?.media,
       moves: this.#journey?.moves,
       trace: this.#request.trace?.finish(this.#request.req.method, this.#requestBody.model),
     });

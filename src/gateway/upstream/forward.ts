@@ -246,19 +246,36 @@ class CollectedAnswer {
   }
 }
 
-type RequestToSend = Pick<ExchangeRequest, 'requestId' | 'head' | 'path' | 'direct' | 'trace'> &
-  Omit<AttemptRequest, 'deps'> & { readonly deps: AttemptRequest['deps'] & Pick<ExchangeDeps, 'extensions'> };
+type SentRequest = Pick<ExchangeRequest, 'requestId' | 'head' | 'path' | 'direct' | 'trace'>;
+type SentWith = Omit<AttemptRequest, 'deps' | 'requestId'> & { readonly deps: AttemptRequest['deps'] & Pick<ExchangeDeps, 'extensions'> };
 
 /** Creates the attempt that a plan asks for: the request as it is, or a translation. */
-export function createAttempt(plan: Exclude<ForwardPlan, { kind: 'refuse' }>, sent: RequestToSend, events: AttemptEvents): Attempt {
-  const { deps, hold, requestId, requestBody, answer, startedAt, head, path, direct, trace } = sent;
-  const request = { deps, hold, requestId, requestBody, answer, startedAt };
+export function createAttempt(
+  plan: Exclude<ForwardPlan, { kind: 'refuse' }>,
+  { requestId, head, path, direct, trace }: SentRequest,
+  { deps, hold, requestBody, answer, startedAt }: SentWith,
+  events: AttemptEvents,
+): Attempt {
   trace?.begin('attempt', hold.slot, hold.endpoint);
   if (plan.kind === 'translate') {
+    const request = { deps, hold, requestId, requestBody, answer, startedAt };
     const traceLines = trace?.linesFor('') ?? '';
     return deps.extensions.translate({ ...request, plan, asked: askedOf(path), head, traceLines }, events);
   }
-  const more = { method: direct?.method, isOpaque: direct?.target !== undefined, mistakes: plan.mistakes };
-  const headerLines = trace?.linesFor(head.forwarded) ?? head.forwarded;
-  return new Forward({ ...request, ...more, headerLines, path: plan.path, capability: path.capability }, events);
+  // Named one by one: spreading other objects into this one takes ten times as long.
+  const forwarded: ForwardRequest = {
+    deps,
+    hold,
+    requestId,
+    requestBody,
+    answer,
+    startedAt,
+    method: direct?.method,
+    isOpaque: direct?.target !== undefined,
+    mistakes: plan.mistakes,
+    headerLines: trace?.linesFor(head.forwarded) ?? head.forwarded,
+    path: plan.path,
+    capability: path.capability,
+  };
+  return new Forward(forwarded, events);
 }

@@ -20,6 +20,8 @@ type Pool = Readonly<{ idle: UpstreamConnection[]; events: PoolEvents }>;
 
 export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
+  /** Spares the text of an address for each request. */
+  let poolOfEndpoint = new WeakMap<Endpoint, Pool>();
   const connections = new Set<UpstreamConnection>();
   const links = createLinks();
   const deps = { links, coalesce: createReadCoalescer() };
@@ -30,9 +32,16 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   }, SWEEP_MS);
   sweeper.unref();
 
-  function poolOf(key: string): Pool {
-    const known = pools.get(key);
+  function poolOf(endpoint: Endpoint): Pool {
+    const known = poolOfEndpoint.get(endpoint);
     if (known !== undefined) return known;
+    const key = keyOf(endpoint);
+    const pool = pools.get(key) ?? newPool(key);
+    poolOfEndpoint.set(endpoint, pool);
+    return pool;
+  }
+
+  function newPool(key: string): Pool {
     const idle: UpstreamConnection[] = [];
     const events: PoolEvents = {
       onIdle(connection) {
@@ -54,6 +63,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const unsubscribe = board.subscribe((view) => {
     if (pools.size === 0) return;
     const wanted = endpointKeys(view);
+    poolOfEndpoint = new WeakMap();
     for (const [key, pool] of pools) {
       if (wanted.has(key)) continue;
       pools.delete(key);
@@ -64,7 +74,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   return {
     /** `fresh`: opens a new connection instead of reusing an idle one. */
     connect(endpoint: Endpoint, events: UpstreamEvents, fresh: boolean) {
-      const pool = poolOf(keyOf(endpoint));
+      const pool = poolOf(endpoint);
       let connection = fresh ? undefined : pool.idle.pop();
       // A connection leaves the pool a moment after it has been closed.
       while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
@@ -81,6 +91,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
       unsubscribe();
       clearInterval(sweeper);
       pools.clear();
+      poolOfEndpoint = new WeakMap();
       for (const connection of connections) connection.destroy();
     },
   };
