@@ -12,7 +12,12 @@ export const MAY_IMPORT = {
     values: [...SHARED, 'providers/provider.ts', 'reconciler/board.ts', 'remote/'],
     types: ['reconciler/ports.ts', 'providers/translation.ts'],
   },
-  providers: { values: SHARED, more: { 'providers/install-engine.ts': ['files/directory-lock.ts'] } },
+  providers: {
+    values: SHARED,
+    more: { 'providers/install-engine.ts': ['files/directory-lock.ts'] },
+    // The image for speech is built from its own folder, and both must say the same of a model.
+    outside: { 'providers/stt/stt.ts': ['toolboxes/speech/decide/read-ggml.ts'] },
+  },
   remote: { values: SHARED, types: ['reconciler/ports.ts', 'providers/provider.ts'] },
   models: {
     values: [...SHARED, 'files/'],

@@ -9,6 +9,7 @@ import { PROBE_FORM_TYPE, probeForm } from '../decide/judge-status.ts';
 import type { Capability } from '../../schema/slot/provider-kinds.ts';
 import { findBundle, network, TOKENS, type BundleShape } from '../speech/decide/bundle.ts';
 import { readBundle } from '../speech/read-bundle.ts';
+import { GGML_HEAD_BYTES, readGgmlHead } from '../../../toolboxes/speech/decide/read-ggml.ts';
 
 /** Naming of whisper.cpp, e.g. `ggml-large-v3-turbo-q5_0.bin`. */
 const GGML_NAME = /^ggml-[^/]+\.bin$/;
@@ -58,42 +59,6 @@ const STT_BUNDLES: readonly BundleShape[] = [
   // Text-to-speech models have files of these names as well.
   { family: 'ctc', networks: [/^model(?:\.int8)?\.onnx$/], others: [TOKENS], without: /^(?:voices\.bin|espeak-ng-data|lexicon.*\.txt)$/ },
 ];
-
-type GgmlHead =
-  | { readonly ok: true; readonly model: { readonly multilingual: boolean; readonly translates: boolean } }
-  | { readonly ok: false; readonly why: string };
-
-const GGML_HEAD_BYTES = 48;
-const MAGIC = 0x67676d6c;
-const TEXT_LAYERS_AT = 9 * 4;
-const MELS_AT = 10 * 4;
-const AUDIO_LAYERS_AT = 5 * 4;
-const VOCABULARY_AT = 4;
-/** English-only models have one entry less. */
-const MULTILINGUAL_VOCABULARY = 51_865;
-const ENGLISH_VOCABULARY = 51_864;
-const MOST_VOCABULARY = 60_000;
-const MOST_LAYERS = 256;
-
-/** https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py; `size` of the file. */
-export function readGgmlHead(head: Uint8Array, size: number): GgmlHead {
-  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
-  if (view.byteLength < 4 || view.getUint32(0, true) !== MAGIC) return { ok: false, why: 'it is not a model for whisper.cpp' };
-  if (view.byteLength < GGML_HEAD_BYTES || size <= GGML_HEAD_BYTES) return { ok: false, why: 'it is cut off' };
-  const vocabulary = view.getInt32(VOCABULARY_AT, true);
-  const audioLayers = view.getInt32(AUDIO_LAYERS_AT, true);
-  const textLayers = view.getInt32(TEXT_LAYERS_AT, true);
-  const mels = view.getInt32(MELS_AT, true);
-  const sound =
-    vocabulary >= ENGLISH_VOCABULARY &&
-    vocabulary <= MOST_VOCABULARY &&
-    [audioLayers, textLayers].every((layers) => layers > 0 && layers <= MOST_LAYERS) &&
-    (mels === 80 || mels === 128);
-  if (!sound) return { ok: false, why: 'it is not a Whisper, or it is damaged' };
-  // Models with a shortened decoder, such as "turbo", only transcribe.
-  const multilingual = vocabulary >= MULTILINGUAL_VOCABULARY;
-  return { ok: true, model: { multilingual, translates: multilingual && textLayers === audioLayers } };
-}
 
 const Contents = z.looseObject({ translates: z.boolean().optional().catch(undefined) });
 

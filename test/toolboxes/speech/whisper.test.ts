@@ -4,9 +4,6 @@ import { createHash } from 'node:crypto';
 import { chmod, copyFile, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import fc from 'fast-check';
-import { readGgmlHead as readInService } from '../../../src/providers/stt/stt.ts';
-import { readGgmlHead as readInServer } from '../../../toolboxes/speech/decide/read-ggml.ts';
 import { encodeTinyWhisper } from '../../support/speech/tiny-whisper.ts';
 import { startSpeechServer, transcribe, untilHealth, type RunningSpeechServer } from './running-speech-server.ts';
 import { createCutter } from '../../../toolboxes/speech/decide/cut-at-pauses.ts';
@@ -21,20 +18,6 @@ const TWO = wavFile([
   [2, 0],
   [2, 0.3],
 ]);
-
-// The image is built from its own folder, so each of the two programs has a reader.
-test('the service and the speech server say the same of a model of whisper.cpp', () => {
-  const whole = encodeTinyWhisper({ multilingual: true });
-  const numberAt = fc.tuple(fc.integer({ min: 0, max: 11 }), fc.constantFrom(-1, 0, 4, 32, 80, 128, 51_864, 51_865, 70_000));
-  const bytes = fc.tuple(fc.array(numberAt, { maxLength: 3 }), fc.integer({ min: 0, max: 60 }));
-  fc.assert(
-    fc.property(bytes, ([changes, length]) => {
-      const head = Buffer.from(whole.subarray(0, 60));
-      for (const [index, value] of changes) head.writeInt32LE(value, index * 4);
-      expect(readInService(head.subarray(0, length), length)).toEqual(readInServer(head.subarray(0, length), length));
-    }),
-  );
-});
 
 describe('The speech server, with a model of whisper.cpp,', () => {
   let root = '';

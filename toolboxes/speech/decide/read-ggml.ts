@@ -1,6 +1,6 @@
 /**
  * Reads the head of a Whisper in one file, as whisper.cpp has them: a magic number, then eleven numbers that describe the network.
- * https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py. Pure.
+ * https://github.com/ggml-org/whisper.cpp/blob/master/models/convert-pt-to-ggml.py. The service uses it, too. Pure.
  */
 
 export interface GgmlWhisper {
