@@ -123,6 +123,8 @@ describe('The process runtime', () => {
   test('keeps its processes when the state directory is moved away, and records them in the next one', async () => {
     await runtime.apply(workload, signal());
     const { pid } = await record();
+    // While it starts, Node creates the directory for compiled code, with those above it.
+    await eventually('an answer', async () => (await fetch(`http://127.0.0.1:${workload.port.host}/`)).text());
     await rename(stateDir, `${stateDir}-moved`);
     expect(await observed()).toMatchObject([{ name: workload.name, phase: 'running' }]);
     const other = { ...workload, name: `${workload.name}-other`, port: { host: await freePort(), container: 1 } };
