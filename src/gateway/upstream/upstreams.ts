@@ -91,7 +91,6 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
       unsubscribe();
       clearInterval(sweeper);
       pools.clear();
-      poolOfEndpoint = new WeakMap();
       for (const connection of connections) connection.destroy();
     },
   };
