@@ -11,7 +11,7 @@ import { connect } from 'node:net';
 import type { HostProbe } from '../reconciler/ports.ts';
 import type { HostFacts, Hardware, MemoryAmount as Memory } from '../schema/status/hardware.ts';
 import { cgroupPaths, memoryOfCgroup, memoryOfHost } from './hardware/decide/hardware-of.ts';
-import { codeOf, messageOf } from '../platform/error-text.ts';
+import { codeOf } from '../platform/error-text.ts';
 import { fail, ok, type Result } from '../schema/words/failure.ts';
 
 interface HostProbeOptions {
@@ -122,12 +122,9 @@ export async function checkPortFree(port: number): Promise<Result<void>> {
   return codeOf(error) === 'EADDRINUSE' ? portTaken(port) : fail('retry', 'PortTaken', `Port ${port} cannot be used: ${error.message}`);
 }
 
-/**
- * Undefined if the address is free. Binds it without listening: whoever connects meanwhile is refused, as before the
- * start of a server, and not accepted and cut off.
- */
+/** Undefined if the address is free. Binds it without listening: a listener would accept clients and cut them off. */
 export async function bindError(host: string, port: number): Promise<Error | undefined> {
-  const found = await lookup(host).catch((error: unknown) => (error instanceof Error ? error : new Error(messageOf(error))));
+  const found = await lookup(host).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
   if (found instanceof Error) return found;
   const away = { host: found.family === 6 ? '::1' : '127.0.0.1', port: UNUSED_PORT };
   return new Promise((resolve) => {

@@ -20,8 +20,6 @@ type Pool = Readonly<{ idle: UpstreamConnection[]; events: PoolEvents }>;
 
 export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const pools = new Map<string, Pool>();
-  /** Spares the text of an address for each request. */
-  let poolOfEndpoint = new WeakMap<Endpoint, Pool>();
   const connections = new Set<UpstreamConnection>();
   const links = createLinks();
   const deps = { links, coalesce: createReadCoalescer() };
@@ -32,16 +30,9 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   }, SWEEP_MS);
   sweeper.unref();
 
-  function poolOf(endpoint: Endpoint): Pool {
-    const known = poolOfEndpoint.get(endpoint);
+  function poolOf(key: string): Pool {
+    const known = pools.get(key);
     if (known !== undefined) return known;
-    const key = keyOf(endpoint);
-    const pool = pools.get(key) ?? newPool(key);
-    poolOfEndpoint.set(endpoint, pool);
-    return pool;
-  }
-
-  function newPool(key: string): Pool {
     const idle: UpstreamConnection[] = [];
     const events: PoolEvents = {
       onIdle(connection) {
@@ -63,7 +54,6 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   const unsubscribe = board.subscribe((view) => {
     if (pools.size === 0) return;
     const wanted = endpointKeys(view);
-    poolOfEndpoint = new WeakMap();
     for (const [key, pool] of pools) {
       if (wanted.has(key)) continue;
       pools.delete(key);
@@ -74,7 +64,7 @@ export function createUpstreams({ board }: { readonly board: RoutedBoard }) {
   return {
     /** `fresh`: opens a new connection instead of reusing an idle one. */
     connect(endpoint: Endpoint, events: UpstreamEvents, fresh: boolean) {
-      const pool = poolOf(endpoint);
+      const pool = poolOf(keyOf(endpoint));
       let connection = fresh ? undefined : pool.idle.pop();
       // A connection leaves the pool a moment after it has been closed.
       while (connection !== undefined && !connection.usable) connection = pool.idle.pop();
