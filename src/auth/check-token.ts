@@ -22,6 +22,8 @@ interface CheckedRequest {
   readonly url?: string | undefined;
   /** Names and values in turn, as sent. */
   readonly rawHeaders: readonly string[];
+  /** The same object for requests of one connection with the same headers. Default: unknown. */
+  readonly sameHead?: object | undefined;
   readonly socket: Socket;
 }
 
@@ -65,9 +67,19 @@ export function createTokenCheck(settings: CheckSettings, deps: TokenCheckDeps):
     return rules.decideScope(access, verdict);
   }
 
-  return (access, { rawHeaders, socket }) => {
-    if (access === 'open') return rules.ALLOWED;
+  const credentials = new WeakMap<object, rules.Credential>();
+  function credentialOf({ rawHeaders, socket, sameHead }: CheckedRequest): rules.Credential {
+    const known = sameHead && credentials.get(sameHead);
+    if (known !== undefined) return known;
     const credential = rules.readCredential(rawHeaders, { isProxy: () => isProxy(socket.remoteAddress), matchesSecret });
+    if (sameHead !== undefined) credentials.set(sameHead, credential);
+    return credential;
+  }
+
+  return (access, request) => {
+    if (access === 'open') return rules.ALLOWED;
+    const { socket } = request;
+    const credential = credentialOf(request);
     switch (credential.kind) {
       case 'none':
         return isLocal(socket) ? rules.decideScope(access, rules.LOCAL) : rules.REQUIRED;

@@ -7,6 +7,8 @@ export interface ClientRequest {
   readonly httpVersionMajor: number;
   readonly httpVersionMinor: number;
   readonly rawHeaders: readonly string[];
+  /** The same object for requests of one connection whose heads differ in `Content-Length` at most. Undefined: unknown. */
+  readonly sameHead?: object | undefined;
   readonly headers: {
     readonly 'content-length'?: string | undefined;
     readonly 'transfer-encoding'?: string | undefined;

@@ -10,7 +10,7 @@ import { errorAnswer } from '../../gateway/route/decide/dialects.ts';
 import { dialectOf, type InferencePath } from '../../gateway/route/decide/inference-paths.ts';
 import { bodySettingOf } from '../../gateway/route/decide/request-limits.ts';
 import { isMultipartType } from '../../gateway/body/decide/multipart-head.ts';
-import { isJsonType, parseRequestHead } from '../../gateway/upstream/decide/request-head.ts';
+import { isJsonType, parseRequestHead, type RequestHead } from '../../gateway/upstream/decide/request-head.ts';
 import { ERROR_CODES, type ErrorCode } from '../../schema/words/error-codes.ts';
 import type { Authorize } from '../../auth/check-token.ts';
 import type { AccessDecision } from '../../auth/decide/decide-access.ts';
@@ -68,7 +68,7 @@ export function createHotPath({ routes, site, authorize, report, onFault, startT
 
   /** Serves a raw route that Fastify's router has found. */
   function enter(route: RawRoute, req: ClientRequest, res: ClientResponse): void {
-    const head = parseRequestHead(req.rawHeaders);
+    const head = headOf(req);
     const trace = startTrace?.(head);
     const entry: Entry = { route, req, res, head, requestId: head.requestId ?? newRequestId(), caller: undefined, trace };
     trace?.begin('auth');
@@ -98,6 +98,20 @@ export function createHotPath({ routes, site, authorize, report, onFault, startT
     },
     enter,
   };
+}
+
+/** Parsed heads of connections that repeat them. */
+const heads = new WeakMap<object, RequestHead>();
+
+function headOf({ rawHeaders, headers, sameHead }: ClientRequest): RequestHead {
+  const known = sameHead && heads.get(sameHead);
+  if (known !== undefined) {
+    const contentLength = Number(headers['content-length']);
+    return known.contentLength === contentLength ? known : { ...known, contentLength };
+  }
+  const head = parseRequestHead(rawHeaders);
+  if (sameHead !== undefined) heads.set(sameHead, head);
+  return head;
 }
 
 /** A body without a media type is refused: pages of other sites can send one without asking. */

@@ -51,7 +51,7 @@ export function decideScope(access: Access, caller: Caller): AccessDecision {
   return denied('auth.scope', `The token has the scope "${scope}": use one with ${able.join(' or ')}`);
 }
 
-type Credential =
+export type Credential =
   | { readonly kind: 'none' }
   | { readonly kind: 'bearer'; readonly token: string }
   /** Two different credentials; neither takes precedence. */

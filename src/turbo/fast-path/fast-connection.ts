@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
-import { scanRequest, type ScanRules } from './decide/scan-request.ts';
+import { keepRequest, rescanRequest, scanRequest, type ScannedRequest, type ScanRules } from './decide/scan-request.ts';
 import { FastRequest } from './fast-request.ts';
 import { FastResponse, type FastResponseDeps } from './fast-response.ts';
 
@@ -40,7 +40,9 @@ export class FastConnection {
   #response: FastResponse | undefined;
   #rest: Buffer[] = [];
   #restBytes = 0;
-  #hasServed = false;
+  #scans = 0;
+  /** A former request: most of a connection have the same head. Where they do not, it is replaced ever more rarely. */
+  #kept: ScannedRequest | undefined;
   /** When `checkTimeouts` first saw the current request or its absence: at most a second late. */
   #since: number | undefined = performance.now();
   readonly #onData = (bytes: Buffer): void => this.#receive(bytes);
@@ -69,7 +71,7 @@ export class FastConnection {
     if (this.#request !== undefined) {
       const mostMs = this.#response === undefined ? limits.restMs : limits.requestMs;
       if (!this.#request.complete && ms > mostMs) this.#refuse('timeout');
-    } else if (!this.#hasServed && ms > limits.silentMs) this.#handOver();
+    } else if (this.#scans === 0 && ms > limits.silentMs) this.#handOver();
     else if (ms > limits.keepAliveMs) this.#socket.destroy();
   }
 
@@ -80,20 +82,30 @@ export class FastConnection {
   }
 
   #begin(bytes: Buffer, isShared: boolean): void {
-    const { rules, listener, date, keepAliveSeconds } = this.#deps;
-    const scanned = scanRequest(bytes, rules);
-    if (scanned.kind !== 'request') return this.#handOver(bytes);
+    const { listener, date, keepAliveSeconds } = this.#deps;
+    const scanned = this.#scan(bytes);
+    if (scanned === undefined) return this.#handOver(bytes);
     const socket = this.#socket;
     const request = new FastRequest(scanned, socket);
     const response = new FastResponse({ socket, date, keepAliveSeconds, onSent: (last) => this.#sent(last) });
     response.shouldKeepAlive = scanned.keepAlive;
-    this.#hasServed = true;
     this.#since = undefined;
     this.#request = request;
     this.#response = response;
     if (bytes.length > scanned.headBytes) this.#push(request, bytes.subarray(scanned.headBytes), isShared);
     listener(request, response);
     request.dispatched();
+  }
+
+  #scan(bytes: Buffer): ScannedRequest | undefined {
+    const { rules } = this.#deps;
+    const repeated = this.#kept && rescanRequest(bytes, this.#kept, rules);
+    if (repeated !== undefined) return repeated;
+    const scanned = scanRequest(bytes, rules);
+    if (scanned.kind !== 'request') return undefined;
+    this.#scans += 1;
+    if (this.#scans === 1 || !isPowerOfTwo(this.#scans)) return scanned;
+    return (this.#kept = keepRequest(bytes, scanned));
   }
 
   #push(request: FastRequest, bytes: Buffer, isShared: boolean): void {
@@ -164,3 +176,5 @@ export class FastConnection {
     this.#deps.onGone(this);
   }
 }
+
+const isPowerOfTwo = (count: number): boolean => Number.isInteger(Math.log2(count));

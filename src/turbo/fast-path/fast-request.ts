@@ -14,6 +14,7 @@ export class FastRequest implements ClientRequest {
   readonly url: string;
   readonly rawHeaders: readonly string[];
   readonly headers: ClientRequest['headers'];
+  readonly sameHead: object | undefined;
   readonly socket: Socket;
   readableDidRead = false;
   #missing: number;
@@ -32,6 +33,7 @@ export class FastRequest implements ClientRequest {
     this.url = scanned.url;
     this.rawHeaders = scanned.rawHeaders;
     this.headers = { 'content-length': scanned.contentLength };
+    this.sameHead = scanned.known;
     this.socket = socket;
     this.#missing = Number(scanned.contentLength ?? 0);
   }

@@ -162,3 +162,38 @@ export function originOf({ host, forwarded }: Pick<RequestHead, 'host' | 'forwar
   if (host === undefined || !AUTHORITY.test(host)) return '';
   return `${/^x-forwarded-proto: *https *$/im.test(forwarded) ? 'https' : 'http'}://${host}`;
 }
+
+/** A head whose repetition need not be parsed again. */
+export interface KnownHead {
+  readonly bytes: Buffer;
+  /** Offsets of the value of its only `Content-Length`. */
+  readonly lengthAt: number;
+  readonly lengthEnd: number;
+}
+
+/** `bytes`: a head that was parsed, with its empty line. Undefined without exactly one `Content-Length`. Pure. */
+export function keepHead(bytes: Buffer): KnownHead | undefined {
+  const [found, ...more] = bytes.toString('latin1').matchAll(/\r\ncontent-length:[ \t]*(\d+)(?=\r)/gi);
+  const [line = '', value = ''] = found ?? [];
+  const lengthEnd = (found?.index ?? 0) + line.length;
+  // A copy: the memory of requests is freed.
+  return found === undefined || more.length > 0 ? undefined : { bytes: Buffer.from(bytes), lengthAt: lengthEnd - value.length, lengthEnd };
+}
+
+/** The digits of `Content-Length` if `bytes` begin with the same head but for these. They may be none, or any. Pure. */
+export function lengthInSame({ bytes: known, lengthAt, lengthEnd }: KnownHead, bytes: Buffer): string | undefined {
+  if (bytes.length < lengthAt || known.compare(bytes, 0, lengthAt, 0, lengthAt) !== 0) return undefined;
+  let end = lengthAt;
+  for (let byte = bytes[end] ?? 0; byte >= 0x30 && byte <= 0x39; byte = bytes[end] ?? 0) end += 1;
+  const after = end + known.length - lengthEnd;
+  if (bytes.length < after || known.compare(bytes, end, after, lengthEnd) !== 0) return undefined;
+  return bytes.toString('latin1', lengthAt, end);
+}
+
+/** A copy of names and values in turn, with another `Content-Length`. Pure. */
+export function withLength(headers: readonly string[], value: string): string[] {
+  const copy = [...headers];
+  const name = copy.findIndex((text, index) => index % 2 === 0 && text.length === 14 && text.toLowerCase() === 'content-length');
+  copy[name + 1] = value;
+  return copy;
+}

@@ -1,4 +1,5 @@
 /** Parses the head of an ordinary request. What it reads must mean the same to Node; it may refuse too much. Pure. */
+import { keepHead, lengthInSame, withLength, type KnownHead } from '../../../gateway/upstream/decide/request-head.ts';
 
 export interface ScannedRequest {
   readonly kind: 'request';
@@ -9,6 +10,8 @@ export interface ScannedRequest {
   /** Undefined without the header; then there is no body. */
   readonly contentLength: string | undefined;
   readonly keepAlive: boolean;
+  /** Set by `keepRequest`: the same object for each head that repeats this one. */
+  readonly known?: KnownHead | undefined;
 }
 
 export type HandOverReason =
@@ -87,6 +90,27 @@ export function scanRequest(bytes: Buffer, { headerLimit, serves, mostBodyBytes 
   if (Number(headers.contentLength ?? 0) > mostBodyBytes) return handOver('large');
   const { rawHeaders, contentLength, keepAlive } = headers;
   return { kind: 'request', url, rawHeaders, headBytes, contentLength, keepAlive };
+}
+
+/** Prepares for requests with the same head. `bytes`: those of `scanned`. */
+export const keepRequest = (bytes: Buffer, scanned: ScannedRequest): ScannedRequest => ({
+  ...scanned,
+  known: keepHead(bytes.subarray(0, scanned.headBytes)),
+});
+
+/** What `scanRequest` returns for a head that repeats the kept one, at less cost. Undefined: it must be scanned. */
+export function rescanRequest(
+  bytes: Buffer,
+  kept: ScannedRequest,
+  { headerLimit, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules,
+): ScannedRequest | undefined {
+  const contentLength = kept.known && lengthInSame(kept.known, bytes);
+  if (contentLength === undefined) return undefined;
+  if (contentLength === kept.contentLength) return kept;
+  const headBytes = kept.headBytes - (kept.contentLength ?? '').length + contentLength.length;
+  if (!LENGTH.test(contentLength) || Number(contentLength) > mostBodyBytes) return undefined;
+  if (headBytes > Math.min(headerLimit, MOST_HEAD_BYTES)) return undefined;
+  return { ...kept, contentLength, headBytes, rawHeaders: withLength(kept.rawHeaders, contentLength) };
 }
 
 function startsRight(bytes: Buffer): boolean {

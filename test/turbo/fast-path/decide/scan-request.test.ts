@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { scanRequest, type HandOverReason, type ScanRules } from '../../../../src/turbo/fast-path/decide/scan-request.ts';
+import fc from 'fast-check';
+import { keepRequest, rescanRequest, scanRequest, type HandOverReason, type ScannedRequest, type ScanRules } from '../../../../src/turbo/fast-path/decide/scan-request.ts';
 
 const RULES = { headerLimit: 16 * 1024, serves: (path: string) => path === '/v1/chat/completions' };
 const scan = (text: string, rules: ScanRules = RULES): ReturnType<typeof scanRequest> => scanRequest(Buffer.from(text, 'latin1'), rules);
@@ -125,4 +126,71 @@ test('a part of a head, whatever its length, is not judged before the rest has a
   const whole = withHeaders('Content-Type: application/json', 'Content-Length: 2');
   for (let length = 0; length < whole.length; length += 1) expect(scan(whole.slice(0, length))).toEqual({ kind: 'more' });
   expect(scan(whole)).toMatchObject({ kind: 'request' });
+});
+
+describe('a head that is kept', () => {
+  const LINES = ['Content-Type: application/json', 'Authorization: Bearer svc_a', 'X-Two:2'];
+  const text = (length: string, lines = LINES): string => withHeaders(...lines, `Content-Length: ${length}`, 'Accept: */*');
+  const kept = keep(text('12'));
+  const again = (next: string, rules: ScanRules = RULES): ScannedRequest | undefined =>
+    rescanRequest(Buffer.from(next, 'latin1'), kept, rules);
+
+  test('is the same object when it comes again, whatever follows it', () => {
+    for (const rest of ['', '{}', 'a'.repeat(5000)]) expect(again(`${text('12')}${rest}`)).toBe(kept);
+  });
+
+  test.each(['0', '1', '13', '600', '999999999999'])('is what a scan finds with the length %s, and keeps its identity', (length) => {
+    const next = `${text(length)}{"model":"a"}`;
+    expect(again(next)).toEqual({ ...scan(next), known: kept.known });
+    expect(again(next)?.known).toBe(kept.known);
+  });
+
+  test.each([
+    ['another value of a header', text('12', ['Content-Type: application/json', 'Authorization: Bearer svc_b', 'X-Two:2'])],
+    ['one header more', text('12', [...LINES, 'X-More: 1'])],
+    ['one header fewer', text('12', LINES.slice(1))],
+    ['a length that is no plain number', text('012')],
+    ['a length with a sign', text('+12')],
+    ['two lengths in one', text('12, 12')],
+    ['a length that is missing', text('')],
+    ['a length with too many digits', text('1234567890123')],
+    ['a blank behind the length', text('12 ')],
+    ['a part of it', text('12').slice(0, -1)],
+    ['less than its length', text('12').slice(0, 60)],
+    ['nothing', ''],
+  ])('is scanned again where %s came', (_what, next) => {
+    expect(again(next)).toBeUndefined();
+  });
+
+  test('is scanned again where a longer number makes it larger than the limit, or its body is larger than this process reads', () => {
+    expect(again(text('123'), { ...RULES, headerLimit: text('12').length })).toBeUndefined();
+    expect(again(text('13'), { ...RULES, headerLimit: text('12').length })).toBeDefined();
+    expect(again(text('1001'), { ...RULES, mostBodyBytes: 1000 })).toBeUndefined();
+    expect(again(text('1000'), { ...RULES, mostBodyBytes: 1000 })).toBeDefined();
+  });
+
+  test('is never kept without a length', () => {
+    const next = withHeaders(...LINES);
+    expect(rescanRequest(Buffer.from(next), keep(next), RULES)).toBeUndefined();
+  });
+
+  test('is read as a scan reads it, whatever byte of it is another one, is missing or is added', () => {
+    const first = text('12');
+    const change = fc.tuple(fc.nat({ max: first.length }), fc.nat({ max: 2 }), fc.nat({ max: 255 }));
+    fc.assert(
+      fc.property(change, ([at, removed, code]) => {
+        const next = `${first.slice(0, at)}${String.fromCodePoint(code)}${first.slice(at + removed)}{}`;
+        const found = again(next);
+        if (found !== undefined) expect({ ...found, known: undefined }).toEqual({ ...scan(next), known: undefined });
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  function keep(whole: string): ScannedRequest {
+    const bytes = Buffer.from(whole, 'latin1');
+    const scanned = scanRequest(bytes, RULES);
+    if (scanned.kind !== 'request') throw new Error('It is not ordinary');
+    return keepRequest(bytes, scanned);
+  }
 });

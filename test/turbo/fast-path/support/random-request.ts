@@ -106,10 +106,12 @@ const BYTES = [
   '\r\n\r\n',
 ] as const;
 
-/** One request, or two on the same connection. */
+/** Requests on the same connection. Many repeat the head of the one before, whole or damaged, for another body. */
 export function randomConversation(random: Random): Conversation {
-  return Array.from({ length: 1 + random.integer(2) }, () => {
-    let text = wellFormed(random);
+  let last = wellFormed(random);
+  return Array.from({ length: 1 + random.integer(2) * random.integer(6) }, () => {
+    last = random.integer(3) === 0 ? wellFormed(random) : repeated(last, random);
+    let text = last;
     const damages = Math.max(0, random.integer(6) - 3);
     for (let index = 0; index < damages; index += 1) text = damaged(text, random);
     return inPieces(Buffer.from(text, 'latin1'), random);
@@ -136,6 +138,12 @@ function wellFormed(random: Random): string {
   for (let index = 0; index < extra; index += 1) lines.splice(random.integer(lines.length + 1), 0, random.pick(HEADERS));
   if (random.integer(20) > 0) lines.push(`Content-Length: ${random.integer(20) === 0 ? random.integer(200) : body.length}`);
   return `${random.pick(METHODS)} ${random.pick(PATHS)} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+function repeated(text: string, random: Random): string {
+  const body = random.pick(BODIES);
+  const head = text.slice(0, text.indexOf('\r\n\r\n'));
+  return `${head.replace(/(?<=\r\nContent-Length: )\d+$/, String(body.length))}\r\n\r\n${body}`;
 }
 
 /** Most damage is done to the head. */
