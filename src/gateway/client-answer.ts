@@ -7,7 +7,7 @@ import { ERROR_CODES, errorBody, type ErrorBody, type ErrorCode } from '../schem
 import type { ClientRequest, ClientResponse } from './client-exchange.ts';
 import { errorAnswer, JSON_TYPE, type Dialect, type ErrorAnswer } from './route/decide/dialects.ts';
 import { isUpstreamFailure } from './route/decide/fall-back.ts';
-import type { ResponseHead } from './upstream/decide/response-head.ts';
+import { textOf, type ResponseHead } from './upstream/decide/response-head.ts';
 import { errorEventOf, translateStreamErrors } from './upstream/decide/judge-answer.ts';
 import { AnswerWriter, type WriteBatcher } from './batch-streams.ts';
 
@@ -19,7 +19,6 @@ const NEW_LINE = 0x0a;
 const NO_STREAM = 'The model server sent no stream, although the request asks for one: send "stream": false';
 const RETRY_HEADERS: ReadonlySet<string> = new Set(['retry-after', 'retry-after-ms', 'x-should-retry']);
 
-const NO_HEADERS: readonly string[] = [];
 /** Upstreams choose theirs freely. */
 const MOST_CODE_LENGTH = 64;
 
@@ -48,8 +47,8 @@ export class ClientAnswer {
   #isEarly = false;
   /** The answer ended with an error, so the rest of the upstream's is left out. */
   #isOver = false;
-  /** Limits of the caller, names and values in turn. */
-  limitHeaders: readonly string[] = NO_HEADERS;
+  /** Header lines about limits of the caller, each with its line end. */
+  limitLines = '';
   /** Headers that every answer gets, also an error. */
   headers: Readonly<Record<string, string>> | undefined;
   /** An upstream's error that another slot may do better than is not sent, but kept. */
@@ -86,17 +85,17 @@ export class ClientAnswer {
     this.#writer.writeNow(`: ${text}\n\n`);
   }
 
-  /** Sets status and headers. They are sent with the first bytes of the body. */
+  /** Sets status and headers, which are sent with the first bytes of the body. */
   begin(head: ResponseHead, processingMs: number): void {
-    const { headers } = head;
     this.status = head.status;
     const isStream = head.contentType?.startsWith('text/event-stream') === true;
     if (this.#isEarly) return this.#beginLate(isStream);
     this.streamed = isStream;
-    headers.push('openai-processing-ms', String(Math.round(processingMs)));
-    for (const each of this.limitHeaders) headers.push(each);
-    if (this.headers !== undefined) headers.push(...Object.entries(this.headers).flat());
-    this.#writeHead(head, head.framing.kind !== 'length' && head.framing.kind !== 'none' && this.#req.httpVersionMinor === 1);
+    const { framing } = head;
+    const length = framing.kind === 'length' ? `content-length: ${framing.bytes}\r\n` : '';
+    const lines = `${length}openai-processing-ms: ${Math.round(processingMs)}\r\n${this.limitLines}`;
+    const isFramed = framing.kind !== 'length' && framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
+    this.#writeHead(head, this.headers === undefined ? lines : lines + textOf(Object.entries(this.headers).flat()).lines, isFramed);
   }
 
   /** Returns false if the caller should wait for `onceDrained`. */
@@ -120,9 +119,11 @@ export class ClientAnswer {
 
   translated(status: number, body: object, processingMs: number): void {
     const bytes = Buffer.from(JSON.stringify(body));
-    const headers = ['content-type', JSON_TYPE, 'content-length', String(bytes.length)];
     const framing = { kind: 'length', bytes: bytes.length } as const;
-    this.begin({ status, headers, contentType: JSON_TYPE, framing, keepAlive: true, keepAliveSeconds: undefined }, processingMs);
+    this.begin(
+      { status, headers: ['content-type', JSON_TYPE], contentType: JSON_TYPE, framing, keepAlive: true, keepAliveSeconds: undefined },
+      processingMs,
+    );
     this.end(bytes);
   }
 
@@ -165,12 +166,16 @@ export class ClientAnswer {
     this.#res.destroy();
   }
 
-  #writeHead({ status, headers }: Pick<ResponseHead, 'status' | 'headers'>, framed: boolean): void {
-    headers.push('x-request-id', this.#requestId);
-    if (this.dialect.requestIdHeader !== undefined) headers.push(this.dialect.requestIdHeader, this.#requestId);
-    if (this.streamed) disableProxyBuffering(headers);
-    if (framed) headers.push('transfer-encoding', 'chunked');
-    this.#res.writeHead(status, headers);
+  /** `added`: header lines besides those of the head. */
+  #writeHead({ status, headers, text }: Pick<ResponseHead, 'status' | 'headers' | 'text'>, added: string, framed: boolean): void {
+    const { requestIdHeader } = this.dialect;
+    let lines = `${added}x-request-id: ${this.#requestId}\r\n`;
+    if (requestIdHeader !== undefined) lines += `${requestIdHeader}: ${this.#requestId}\r\n`;
+    if (this.streamed && !hasHeader(headers, 'x-accel-buffering')) lines += 'x-accel-buffering: no\r\n';
+    if (framed) lines += 'transfer-encoding: chunked\r\n';
+    const known = this.#res.writeText && (text ?? textOf(headers));
+    if (known === undefined || this.#res.writeText?.(status, { ...known, lines: known.lines + lines }) !== true)
+      this.#res.writeHead(status, [...headers, ...pairsOf(lines).flat()]);
     // Node writes a chunk in four pieces, this class in one.
     if (framed) this.#res.chunkedEncoding = false;
     this.#writer.framed = framed;
@@ -180,8 +185,8 @@ export class ClientAnswer {
     this.#isEarly = true;
     this.streamed = true;
     const known = Object.entries(this.headers ?? {}).filter(([name]) => !isOfSlot(name));
-    const headers = ['content-type', 'text/event-stream', 'cache-control', 'no-cache', ...this.limitHeaders, ...known.flat()];
-    this.#writeHead({ status: 200, headers }, true);
+    const headers = ['content-type', 'text/event-stream', 'cache-control', 'no-cache', ...known.flat()];
+    this.#writeHead({ status: 200, headers }, this.limitLines, true);
   }
 
   /** The client has a head. Where the request went is known only now, and only events can follow. */
@@ -212,7 +217,10 @@ export class ClientAnswer {
   #error(answer: ErrorAnswer): void {
     this.status = answer.status;
     if (this.#isEarly) return this.#endWith(answer.body);
-    answerError(this.#req, this.#res, { ...answer, headers: { ...answer.headers, ...recordOf(this.limitHeaders), ...this.headers } });
+    answerError(this.#req, this.#res, {
+      ...answer,
+      headers: { ...answer.headers, ...Object.fromEntries(pairsOf(this.limitLines)), ...this.headers },
+    });
   }
 
   #countLineEnds(bytes: Buffer): void {
@@ -224,8 +232,11 @@ export class ClientAnswer {
   }
 }
 
-const recordOf = (list: readonly string[]): Record<string, string> =>
-  Object.fromEntries(list.flatMap((name, index) => (index % 2 === 0 ? [[name, list[index + 1] ?? '']] : [])));
+const pairsOf = (lines: string): readonly (readonly [string, string])[] =>
+  lines
+    .split('\r\n')
+    .slice(0, -1)
+    .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
 
 /**
  * Sends an error. Node reads the rest of a small body. With a larger one, the connection is closed once the client has
@@ -259,7 +270,6 @@ function hasMuchBody(req: ClientRequest): boolean {
   return req.headers['transfer-encoding'] !== undefined || isWithheld(req) || Number(req.headers['content-length'] ?? 0) > DISCARDED_BYTES;
 }
 
-function disableProxyBuffering(headers: string[]): void {
-  for (let index = 0; index < headers.length; index += 2) if (headers[index]?.toLowerCase() === 'x-accel-buffering') return;
-  headers.push('x-accel-buffering', 'no');
+function hasHeader(headers: readonly string[], name: string): boolean {
+  return headers.some((text, index) => index % 2 === 0 && text.length === name.length && text.toLowerCase() === name);
 }

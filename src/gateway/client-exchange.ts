@@ -1,5 +1,6 @@
 /** The parts of a client's request and response that the gateway uses, of Node or of `turbo/fast-path/`. */
 import type { Socket } from 'node:net';
+import type { HeaderText } from './upstream/decide/response-head.ts';
 
 export interface ClientRequest {
   readonly method?: string | undefined;
@@ -44,6 +45,11 @@ export interface ClientResponse {
    * not check it. Throws if a name or value in an object is not.
    */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
+  /**
+   * Like `writeHead`, with header lines that are well-formed and include no `Connection`. Returns false, and does nothing,
+   * if it must be called instead.
+   */
+  writeText?(status: number, text: HeaderText): boolean;
   writeContinue(): void;
   /** Returns false if the caller should wait for `drain`. The head must have been written, also before `end`. */
   write(bytes: Buffer): boolean;

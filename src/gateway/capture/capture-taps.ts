@@ -125,6 +125,7 @@ type WriteArguments = [data?: Buffer | string, encoding?: BufferEncoding];
 function listenToResponse(res: ClientResponse, { onHead, onBody }: ResponseListener): void {
   const [writeHead, write, end] = [res.writeHead.bind(res), res.write.bind(res), res.end.bind(res)];
   Object.assign(res, {
+    writeText: undefined,
     writeHead(status: number, headers: string[] | Record<string, string | number>): unknown {
       onHead(status, Array.isArray(headers) ? pairsOf(headers) : Object.entries(headers).map(([name, value]) => [name, String(value)]));
       return writeHead(status, headers);

@@ -13,12 +13,12 @@ const IN_FLIGHT_WAIT_MS = 1000;
 /** Accounts that are looked at for each new one, so that those of callers that have left go. */
 const LOOKED_AT = 2;
 
-/** Names and values in turn. */
-type Headers = readonly string[];
+/** Header lines, each with its line end. */
+type HeaderLines = string;
 
 export interface AdmittedRequest {
   readonly kind: 'admitted';
-  readonly headers: Headers;
+  readonly headers: HeaderLines;
   /** Call this once. `tokens`: undefined if nothing is known of them. `isServed`: it answered. */
   settle(use: { readonly tokens: Usage | undefined; readonly isServed: boolean }): void;
 }
@@ -27,7 +27,7 @@ export interface RefusedRequest {
   readonly kind: 'refuse';
   readonly code: ErrorCode;
   readonly message: string;
-  readonly headers: Headers;
+  readonly headers: HeaderLines;
 }
 
 type Admission = AdmittedRequest | RefusedRequest;
@@ -56,8 +56,8 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
     { tokens: reserved, inFlight, prompt }: LimitedAmounts & { readonly prompt: number },
     { over, states }: HeldAmounts,
   ): Admission {
-    const headers = headersOf(states);
-    if (over !== undefined) return { kind: 'refuse', code: over.code, message: over.message, headers: [...headers, ...retryHeaders(over)] };
+    const headers = `${linesOf(OF_REQUESTS, states.requests)}${linesOf(OF_TOKENS, states.tokens)}`;
+    if (over !== undefined) return { kind: 'refuse', code: over.code, message: over.message, headers: `${headers}${retryLines(over)}` };
     return {
       kind: 'admitted',
       headers,
@@ -142,25 +142,24 @@ const isCounted = (limits: CallerLimits): boolean =>
   countsTokens(limits) || (limits.requests_per_minute ?? limits.max_in_flight) !== undefined;
 
 /** OpenAI's: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */
-function headersOf({ requests, tokens }: LimitStates): Headers {
-  const headers: string[] = [];
-  if (requests !== undefined)
-    push(headers, ['x-ratelimit-limit-requests', 'x-ratelimit-remaining-requests', 'x-ratelimit-reset-requests'], requests);
-  if (tokens !== undefined) push(headers, ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'], tokens);
-  return headers;
-}
+const OF_REQUESTS = ['x-ratelimit-limit-requests: ', '\r\nx-ratelimit-remaining-requests: ', '\r\nx-ratelimit-reset-requests: '] as const;
+const OF_TOKENS = ['x-ratelimit-limit-tokens: ', '\r\nx-ratelimit-remaining-tokens: ', '\r\nx-ratelimit-reset-tokens: '] as const;
 
 /** In whole seconds, of which there are few texts. */
-function push(
-  headers: string[],
-  [ofLimit, left, reset]: readonly [string, string, string],
-  { limit, remaining, resetMs }: LimitState,
-): void {
-  headers.push(ofLimit, String(limit), left, String(Math.floor(remaining)), reset, `${Math.ceil(resetMs / 1000)}s`);
+function linesOf([ofLimit, left, reset]: readonly [string, string, string], state: LimitState | undefined): HeaderLines {
+  if (state === undefined) return '';
+  return `${ofLimit}${state.limit}${left}${textOfCount(Math.floor(state.remaining))}${reset}${Math.ceil(state.resetMs / 1000)}s\r\n`;
 }
 
+const BELOW_1000 = Array.from({ length: 1000 }, (_none, count) => String(count));
+const LAST_DIGITS = BELOW_1000.map((text) => text.padStart(3, '0'));
+
+/** V8 keeps the texts of numbers, which costs more than the text where each number is another one (docs/speed.md). */
+const textOfCount = (count: number): string =>
+  BELOW_1000[count] ?? `${textOfCount(Math.floor(count / 1000))}${LAST_DIGITS[count % 1000] ?? ''}`;
+
 /** Whole seconds by RFC 9110, and milliseconds, which OpenAI's SDKs prefer. */
-function retryHeaders({ waitMs = IN_FLIGHT_WAIT_MS }: OverLimit): Headers {
+function retryLines({ waitMs = IN_FLIGHT_WAIT_MS }: OverLimit): HeaderLines {
   const ms = Math.max(1, Math.ceil(waitMs));
-  return ['retry-after', String(Math.ceil(ms / 1000)), 'retry-after-ms', String(ms)];
+  return `retry-after: ${Math.ceil(ms / 1000)}\r\nretry-after-ms: ${ms}\r\n`;
 }

@@ -1,6 +1,8 @@
 /** Parses the HTTP/1 responses of one connection from chunks of any size, without a copy of bodies where possible. */
 import type { UpstreamEvents } from '../request-events.ts';
-import { type BodyFraming, parseResponseHead, type ResponseHead } from './decide/response-head.ts';
+import { isRetried } from './decide/request-head.ts';
+import { keepResponse, parseResponseHead, repeatResponse } from './decide/response-head.ts';
+import type { BodyFraming, KeptHead, ResponseHead } from './decide/response-head.ts';
 
 export type ResponseEvents = Pick<UpstreamEvents, 'onHead' | 'onBody'>;
 
@@ -27,6 +29,9 @@ export class ResponseParser {
   #chunkPlace: ChunkPlace = 'size';
   #line = '';
   #pieces: Buffer[] = [];
+  /** Of a former response: most of a connection have the same. Where they do not, it is replaced ever more rarely. */
+  #kept: KeptHead | undefined;
+  #parsed = 0;
 
   reset(): void {
     this.state = 'idle';
@@ -57,6 +62,12 @@ export class ResponseParser {
   #parseHead(chunk: Buffer, events: ResponseEvents): Buffer | undefined {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const repeated = this.#kept && repeatResponse(bytes, this.#kept);
+    if (repeated !== undefined) {
+      this.#pending = EMPTY;
+      this.#begin(repeated.head, events);
+      return bytes.subarray(repeated.headBytes);
+    }
     this.state = 'head';
     const end = bytes.indexOf(END_OF_HEAD, Math.max(0, this.#pending.length - 3));
     if (end === -1) {
@@ -75,6 +86,8 @@ export class ResponseParser {
       if (head.status === 101) this.#break('it switches protocols without a request');
       return this.state === 'head' ? rest : undefined;
     }
+    this.#parsed += 1;
+    if (isRetried(this.#parsed)) this.#kept = keepResponse(bytes.subarray(0, end + END_OF_HEAD.length), head) ?? this.#kept;
     this.#begin(head, events);
     return rest;
   }

@@ -7,6 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
+import { isRetried } from '../../gateway/upstream/decide/request-head.ts';
 import { keepRequest, rescanRequest, scanRequest, type ScannedRequest, type ScanRules } from './decide/scan-request.ts';
 import { FastRequest } from './fast-request.ts';
 import { FastResponse, type FastResponseDeps } from './fast-response.ts';
@@ -104,7 +105,7 @@ export class FastConnection {
     const scanned = scanRequest(bytes, rules);
     if (scanned.kind !== 'request') return undefined;
     this.#scans += 1;
-    if (this.#scans === 1 || !isPowerOfTwo(this.#scans)) return scanned;
+    if (!isRetried(this.#scans)) return scanned;
     return (this.#kept = keepRequest(bytes, scanned));
   }
 
@@ -176,5 +177,3 @@ export class FastConnection {
     this.#deps.onGone(this);
   }
 }
-
-const isPowerOfTwo = (count: number): boolean => Number.isInteger(Math.log2(count));

@@ -3,7 +3,8 @@ import { EventEmitter } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ClientResponse } from '../../gateway/client-exchange.ts';
-import { responseHead } from './decide/write-head.ts';
+import type { HeaderText } from '../../gateway/upstream/decide/response-head.ts';
+import { headOf, mayHaveBody, responseHead } from './decide/write-head.ts';
 
 export interface FastResponseDeps {
   readonly socket: Pick<Duplex, 'cork' | 'destroy' | 'uncork' | 'writable' | 'writableNeedDrain' | 'write'>;
@@ -50,6 +51,19 @@ export class FastResponse extends EventEmitter<{ close: []; drain: []; finish: [
     this.#head = text;
     this.#isLast = isLast;
     this.#hasBody = hasBody;
+  }
+
+  /** An answer of an upstream, whose body is always delimited here: its length is known, or it is sent in chunks. */
+  writeText(status: number, { lines, hasDate }: HeaderText): boolean {
+    if (this.#own.length > 0 || this.headersSent) return false;
+    const { date, keepAliveSeconds } = this.#deps;
+    const reason = STATUS_CODES[status] ?? 'unknown';
+    this.headersSent = true;
+    this.#isLast = !this.shouldKeepAlive;
+    this.#hasBody = mayHaveBody(status);
+    const parts = { status, reason, lines, isDated: hasDate, hasConnection: false, isLast: this.#isLast };
+    this.#head = headOf(parts, { date: date(), keepAliveSeconds });
+    return true;
   }
 
   writeContinue(): void {

@@ -40,7 +40,6 @@ export function responseHeadOf({ status, contentType, headers = {} }: AnswerHead
     throw new TypeError(`The status of an answer is not from 200 to 599: ${status}`);
   const lines = checkedHeaders({ ...headers, 'content-type': contentType }).flat();
   const framing: BodyFraming = bodyBytes === undefined ? { kind: 'chunked' } : { kind: 'length', bytes: bodyBytes };
-  if (bodyBytes !== undefined) lines.push('content-length', String(bodyBytes));
   return { status, headers: lines, contentType, framing, keepAlive: true, keepAliveSeconds: undefined };
 }
 

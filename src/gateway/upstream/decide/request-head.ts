@@ -180,14 +180,42 @@ export function keepHead(bytes: Buffer): KnownHead | undefined {
   return found === undefined || more.length > 0 ? undefined : { bytes: Buffer.from(bytes), lengthAt: lengthEnd - value.length, lengthEnd };
 }
 
-/** The digits of `Content-Length` if `bytes` begin with the same head but for these. They may be none, or any. Pure. */
-export function lengthInSame({ bytes: known, lengthAt, lengthEnd }: KnownHead, bytes: Buffer): string | undefined {
+/** Whether the nth head of a connection that was parsed is kept: the second one, and then ever fewer. Pure. */
+export const isRetried = (parsed: number): boolean => parsed > 1 && Number.isInteger(Math.log2(parsed));
+
+/** What `matchHead` has found: the number of `Content-Length`, and the bytes of the head. */
+export interface MatchedHead {
+  readonly length: number;
+  readonly headBytes: number;
+}
+
+/** Undefined unless `bytes` begin with the same head but for the number of `Content-Length`, which is a plain one. Pure. */
+export function matchHead({ bytes: known, lengthAt, lengthEnd }: KnownHead, bytes: Buffer): MatchedHead | undefined {
   if (bytes.length < lengthAt || known.compare(bytes, 0, lengthAt, 0, lengthAt) !== 0) return undefined;
   let end = lengthAt;
-  for (let byte = bytes[end] ?? 0; byte >= 0x30 && byte <= 0x39; byte = bytes[end] ?? 0) end += 1;
-  const after = end + known.length - lengthEnd;
-  if (bytes.length < after || known.compare(bytes, end, after, lengthEnd) !== 0) return undefined;
-  return bytes.toString('latin1', lengthAt, end);
+  let length = 0;
+  for (let byte = bytes[end] ?? 0; byte >= ZERO && byte <= ZERO + 9; byte = bytes[end] ?? 0) {
+    length = length * 10 + byte - ZERO;
+    end += 1;
+  }
+  const digits = end - lengthAt;
+  if (digits === 0 || digits > MOST_DIGITS || (digits > 1 && bytes[lengthAt] === ZERO)) return undefined;
+  return isSame(known, lengthEnd, bytes, end) ? { length, headBytes: end + known.length - lengthEnd } : undefined;
+}
+
+const ZERO = 0x30;
+/** Further digits would exceed every limit. */
+const MOST_DIGITS = 12;
+/** Comparing fewer bytes costs less than a call of `Buffer.compare`. */
+const FEW_BYTES = 64;
+
+/** Whether the rest of `known` is at an offset of `bytes`. */
+function isSame(known: Buffer, from: number, bytes: Buffer, at: number): boolean {
+  const length = known.length - from;
+  if (bytes.length < at + length) return false;
+  if (length > FEW_BYTES) return known.compare(bytes, at, at + length, from) === 0;
+  for (let index = 0; index < length; index += 1) if (known[from + index] !== bytes[at + index]) return false;
+  return true;
 }
 
 /** A copy of names and values in turn, with another `Content-Length`. Pure. */

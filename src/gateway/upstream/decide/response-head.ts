@@ -1,5 +1,5 @@
 /** Parses the head of an upstream's HTTP/1 response. Whatever makes the end of a message ambiguous is refused. */
-import { namesInConnection } from './request-head.ts';
+import { keepHead, matchHead, namesInConnection, type KnownHead } from './request-head.ts';
 
 export type BodyFraming =
   | { readonly kind: 'none' }
@@ -9,13 +9,27 @@ export type BodyFraming =
 
 export interface ResponseHead {
   readonly status: number;
-  /** End-to-end headers as the upstream wrote them: name, value, name, value. */
-  readonly headers: string[];
+  /** End-to-end headers as the upstream wrote them: name, value, name, value. `framing` stands for `Content-Length`. */
+  readonly headers: readonly string[];
+  /** The same as text, where it is known already. */
+  readonly text?: HeaderText | undefined;
   readonly contentType: string | undefined;
   readonly framing: BodyFraming;
   readonly keepAlive: boolean;
   /** Seconds from `Keep-Alive: timeout=`. */
   readonly keepAliveSeconds: number | undefined;
+}
+
+export interface HeaderText {
+  /** `name: value\r\n` for each header. */
+  readonly lines: string;
+  readonly hasDate: boolean;
+}
+
+/** A head that its connection may repeat. */
+export interface KeptHead {
+  readonly known: KnownHead;
+  readonly head: ResponseHead;
 }
 
 /** Matching the whole head costs less than a match per line. Refuses folded lines and control characters. */
@@ -52,12 +66,9 @@ export function parseResponseHead(text: string): ResponseHead | string {
     switch (lower) {
       case 'content-length':
         if (!LENGTH.test(value)) return 'its content-length is not a number';
-        if (length !== undefined) {
-          if (length !== value) return 'it has two different content-lengths';
-          continue;
-        }
+        if (length !== undefined && length !== value) return 'it has two different content-lengths';
         length = value;
-        break;
+        continue;
       case 'transfer-encoding':
         encoding = encoding === undefined ? value.toLowerCase() : `${encoding}, ${value.toLowerCase()}`;
         continue;
@@ -82,13 +93,40 @@ export function parseResponseHead(text: string): ResponseHead | string {
   return { status, headers: without(headers, dropped), contentType, framing, keepAlive, keepAliveSeconds };
 }
 
+/** `headers`: names and values in turn. */
+export function textOf(headers: readonly string[]): HeaderText {
+  let lines = '';
+  let hasDate = false;
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] ?? '';
+    lines += `${name}: ${headers[index + 1] ?? ''}\r\n`;
+    hasDate ||= name.length === 4 && name.toLowerCase() === 'date';
+  }
+  return { lines, hasDate };
+}
+
+/** `bytes`: the head with its empty line. Undefined if its repetition could not be recognised. */
+export function keepResponse(bytes: Buffer, head: ResponseHead): KeptHead | undefined {
+  const known = head.framing.kind === 'length' ? keepHead(bytes) : undefined;
+  return known && { known, head: { ...head, text: textOf(head.headers) } };
+}
+
+/** What would be parsed, at less cost, if `bytes` begin with the kept head but for its length. */
+export function repeatResponse(
+  bytes: Buffer,
+  { known, head }: KeptHead,
+): { readonly head: ResponseHead; readonly headBytes: number } | undefined {
+  const matched = matchHead(known, bytes);
+  return matched && { head: { ...head, framing: { kind: 'length', bytes: matched.length } }, headBytes: matched.headBytes };
+}
+
 function keepsAlive(value: string): boolean | undefined {
   if (value === 'keep-alive') return true;
   if (/(?:^|,)\s*close\s*(?:,|$)/i.test(value)) return false;
   return /(?:^|,)\s*keep-alive\s*(?:,|$)/i.test(value) ? true : undefined;
 }
 
-function without(headers: string[], names: readonly string[] | undefined): string[] {
+function without(headers: readonly string[], names: readonly string[] | undefined): readonly string[] {
   if (names === undefined || names.length === 0) return headers;
   return headers.filter((_text, index) => !names.includes((headers[index - (index % 2)] ?? '').toLowerCase()));
 }

@@ -1,5 +1,5 @@
 /** Parses the head of an ordinary request. What it reads must mean the same to Node; it may refuse too much. Pure. */
-import { keepHead, lengthInSame, withLength, type KnownHead } from '../../../gateway/upstream/decide/request-head.ts';
+import { keepHead, matchHead, withLength, type KnownHead } from '../../../gateway/upstream/decide/request-head.ts';
 
 export interface ScannedRequest {
   readonly kind: 'request';
@@ -104,12 +104,12 @@ export function rescanRequest(
   kept: ScannedRequest,
   { headerLimit, mostBodyBytes = Number.POSITIVE_INFINITY }: ScanRules,
 ): ScannedRequest | undefined {
-  const contentLength = kept.known && lengthInSame(kept.known, bytes);
-  if (contentLength === undefined) return undefined;
-  if (contentLength === kept.contentLength) return kept;
-  const headBytes = kept.headBytes - (kept.contentLength ?? '').length + contentLength.length;
-  if (!LENGTH.test(contentLength) || Number(contentLength) > mostBodyBytes) return undefined;
-  if (headBytes > Math.min(headerLimit, MOST_HEAD_BYTES)) return undefined;
+  const matched = kept.known && matchHead(kept.known, bytes);
+  if (matched === undefined) return undefined;
+  const { length, headBytes } = matched;
+  if (length === Number(kept.contentLength)) return kept;
+  if (length > mostBodyBytes || headBytes > Math.min(headerLimit, MOST_HEAD_BYTES)) return undefined;
+  const contentLength = String(length);
   return { ...kept, contentLength, headBytes, rawHeaders: withLength(kept.rawHeaders, contentLength) };
 }
 

@@ -20,13 +20,14 @@ const NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Throws a `TypeError` for a header that is not well-formed, except in a list. */
-export function responseHead({ status, reason, own, headers }: HeadFacts, { date, keepAlive, keepAliveSeconds }: ConnectionFacts) {
+export function responseHead({ status, reason, own, headers }: HeadFacts, facts: ConnectionFacts) {
+  const { keepAlive } = facts;
   const given = isList(headers) ? headers : checked(Object.entries(headers).flatMap(([name, value]) => [name, String(value)]));
   const all = own.length === 0 ? given : [...checked(ownOf(own, given)), ...given];
   let lines = '';
   let isDated = false;
-  let isDelimited = status === 204 || status === 304;
-  const hasBody = !isDelimited;
+  const hasBody = mayHaveBody(status);
+  let isDelimited = !hasBody;
   let connection: string | undefined;
   for (let index = 0; index < all.length; index += 2) {
     const name = all[index] ?? '';
@@ -37,11 +38,24 @@ export function responseHead({ status, reason, own, headers }: HeadFacts, { date
     else if (isSame(name, 'content-length') || isSame(name, 'transfer-encoding')) isDelimited = true;
   }
   const isLast = connection === 'close' || !keepAlive || !isDelimited;
-  if (!isDated) lines += `Date: ${date}\r\n`;
-  if (connection === undefined)
-    lines += isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
-  return { text: `HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`, isLast, hasBody };
+  return { text: headOf({ status, reason, lines, isDated, hasConnection: connection !== undefined, isLast }, facts), isLast, hasBody };
 }
+
+interface HeadParts extends Pick<HeadFacts, 'status' | 'reason'>, Record<'isDated' | 'hasConnection' | 'isLast', boolean> {
+  readonly lines: string;
+}
+
+/** `lines`: each header with its line end. */
+export function headOf(
+  { status, reason, lines, isDated, hasConnection, isLast }: HeadParts,
+  { date, keepAliveSeconds }: Pick<ConnectionFacts, 'date' | 'keepAliveSeconds'>,
+): string {
+  const dated = isDated ? '' : `Date: ${date}\r\n`;
+  const kept = isLast ? 'Connection: close\r\n' : `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveSeconds}\r\n`;
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines}${dated}${hasConnection ? '' : kept}\r\n`;
+}
+
+export const mayHaveBody = (status: number): boolean => status !== 204 && status !== 304;
 
 const isSame = (name: string, known: string): boolean => name.length === known.length && name.toLowerCase() === known;
 

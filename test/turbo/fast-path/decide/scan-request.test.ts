@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { keepRequest, rescanRequest, scanRequest, type HandOverReason, type ScannedRequest, type ScanRules } from '../../../../src/turbo/fast-path/decide/scan-request.ts';
+import {
+  keepRequest,
+  rescanRequest,
+  scanRequest,
+  type HandOverReason,
+  type ScannedRequest,
+  type ScanRules,
+} from '../../../../src/turbo/fast-path/decide/scan-request.ts';
 
 const RULES = { headerLimit: 16 * 1024, serves: (path: string) => path === '/v1/chat/completions' };
 const scan = (text: string, rules: ScanRules = RULES): ReturnType<typeof scanRequest> => scanRequest(Buffer.from(text, 'latin1'), rules);
