@@ -80,7 +80,7 @@ export class CallerGate {
       if (admitted?.kind === 'admitted') admitted.settle({ tokens: undefined, isServed: false });
       return false;
     }
-    if (admitted !== null) this.#answer.limitLines = admitted.headers;
+    if (admitted !== null) this.#answer.limitLines = admitted.headerLines;
     if (admitted?.kind === 'refuse') {
       events.fail(admitted.code, admitted.message);
       return false;

@@ -91,11 +91,8 @@ export class ClientAnswer {
     const isStream = head.contentType?.startsWith('text/event-stream') === true;
     if (this.#isEarly) return this.#beginLate(isStream);
     this.streamed = isStream;
-    const { framing } = head;
-    const length = framing.kind === 'length' ? `content-length: ${framing.bytes}\r\n` : '';
-    const lines = `${length}openai-processing-ms: ${Math.round(processingMs)}\r\n${this.limitLines}`;
-    const isFramed = framing.kind !== 'length' && framing.kind !== 'none' && this.#req.httpVersionMinor === 1;
-    this.#writeHead(head, this.headers === undefined ? lines : lines + textOf(Object.entries(this.headers).flat()).lines, isFramed);
+    const isFramed = !hasLength(head) && this.#req.httpVersionMinor === 1;
+    this.#writeHead(head, `${linesOf(head, processingMs, this.headers)}${this.limitLines}`, isFramed);
   }
 
   /** Returns false if the caller should wait for `onceDrained`. */
@@ -130,12 +127,8 @@ export class ClientAnswer {
   /** Sends an upstream's normalised error, with its headers about retries. Only before `begin`. */
   upstreamError(head: Pick<ResponseHead, 'status' | 'headers'>, error: ErrorBody['error']): void {
     const { requestIdHeader } = this.dialect;
-    const headers: Record<string, string> = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId };
-    if (requestIdHeader !== undefined) headers[requestIdHeader] = this.#requestId;
-    for (let index = 0; index < head.headers.length; index += 2) {
-      const name = head.headers[index]?.toLowerCase() ?? '';
-      if (RETRY_HEADERS.has(name)) headers[name] = head.headers[index + 1] ?? '';
-    }
+    const ids = requestIdHeader === undefined ? {} : { [requestIdHeader]: this.#requestId };
+    const headers = { 'content-type': JSON_TYPE, 'x-request-id': this.#requestId, ...ids, ...retryHeadersIn(head.headers) };
     const body = JSON.stringify(this.dialect.errorBody(error, head.status, this.#requestId));
     const send = (): void => {
       this.code = error.code?.slice(0, MOST_CODE_LENGTH);
@@ -167,15 +160,13 @@ export class ClientAnswer {
   }
 
   /** `added`: header lines besides those of the head. */
-  #writeHead({ status, headers, text }: Pick<ResponseHead, 'status' | 'headers' | 'text'>, added: string, framed: boolean): void {
+  #writeHead(head: AnswerHead, added: string, framed: boolean): void {
     const { requestIdHeader } = this.dialect;
     let lines = `${added}x-request-id: ${this.#requestId}\r\n`;
     if (requestIdHeader !== undefined) lines += `${requestIdHeader}: ${this.#requestId}\r\n`;
-    if (this.streamed && !hasHeader(headers, 'x-accel-buffering')) lines += 'x-accel-buffering: no\r\n';
+    if (this.streamed && !hasHeader(head.headers, 'x-accel-buffering')) lines += 'x-accel-buffering: no\r\n';
     if (framed) lines += 'transfer-encoding: chunked\r\n';
-    const known = this.#res.writeText && (text ?? textOf(headers));
-    if (known === undefined || this.#res.writeText?.(status, { ...known, lines: known.lines + lines }) !== true)
-      this.#res.writeHead(status, [...headers, ...pairsOf(lines).flat()]);
+    writeHead(this.#res, head, lines);
     // Node writes a chunk in four pieces, this class in one.
     if (framed) this.#res.chunkedEncoding = false;
     this.#writer.framed = framed;
@@ -231,6 +222,32 @@ export class ClientAnswer {
     else this.#lineEnds = Math.min(2, this.#lineEnds + 1);
   }
 }
+
+type AnswerHead = Pick<ResponseHead, 'status' | 'headers' | 'text'>;
+
+const hasLength = ({ framing: { kind } }: ResponseHead): boolean => kind === 'length' || kind === 'none';
+
+/** `headers`: those that every answer gets. */
+function linesOf({ framing }: ResponseHead, processingMs: number, headers: ClientAnswer['headers']): string {
+  const length = framing.kind === 'length' ? `content-length: ${framing.bytes}\r\n` : '';
+  const own = headers === undefined ? '' : textOf(Object.entries(headers).flat()).lines;
+  return `${length}openai-processing-ms: ${Math.round(processingMs)}\r\n${own}`;
+}
+
+/** As text where the client's connection takes it, which costs less. */
+function writeHead(res: ClientResponse, { status, headers, text }: AnswerHead, added: string): void {
+  const known = res.writeText === undefined ? undefined : (text ?? textOf(headers));
+  const isWritten = known !== undefined && res.writeText?.(status, { lines: known.lines + added, hasDate: known.hasDate });
+  if (isWritten !== true) res.writeHead(status, [...headers, ...pairsOf(added).flat()]);
+}
+
+const retryHeadersIn = (headers: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    headers.flatMap((text, index) => {
+      const name = text.toLowerCase();
+      return index % 2 === 0 && RETRY_HEADERS.has(name) ? [[name, headers[index + 1] ?? '']] : [];
+    }),
+  );
 
 const pairsOf = (lines: string): readonly (readonly [string, string])[] =>
   lines

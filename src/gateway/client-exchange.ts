@@ -8,7 +8,7 @@ export interface ClientRequest {
   readonly httpVersionMajor: number;
   readonly httpVersionMinor: number;
   readonly rawHeaders: readonly string[];
-  /** The same object for requests of one connection whose heads differ in `Content-Length` at most. Undefined: unknown. */
+  /** The same object for requests of a connection whose heads differ in `Content-Length` only. Undefined: unknown. */
   readonly sameHead?: object | undefined;
   readonly headers: {
     readonly 'content-length'?: string | undefined;
@@ -46,8 +46,8 @@ export interface ClientResponse {
    */
   writeHead(status: number, headers: string[] | Record<string, string | number>): unknown;
   /**
-   * Like `writeHead`, with header lines that are well-formed and include no `Connection`. Returns false, and does nothing,
-   * if it must be called instead.
+   * Like `writeHead`, with header lines that are well-formed and include no `Connection`. Returns false, and does
+   * nothing, if that must be called instead.
    */
   writeText?(status: number, text: HeaderText): boolean;
   writeContinue(): void;

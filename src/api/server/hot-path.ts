@@ -41,6 +41,20 @@ export const isRawRoute = (route: Route): route is RawRoute => route.raw !== und
 export function createHotPath({ routes, site, authorize, report, onFault, startTrace }: BypassDeps) {
   const known = new Map(routes.filter(isRawRoute).flatMap((route) => (route.method === 'POST' ? [[route.path, route] as const] : [])));
 
+  /** Parsed heads of connections that repeat them. */
+  const heads = new WeakMap<object, RequestHead>();
+
+  function headOf({ rawHeaders, headers, sameHead }: ClientRequest): RequestHead {
+    const known = sameHead && heads.get(sameHead);
+    if (known !== undefined) {
+      const contentLength = Number(headers['content-length']);
+      return known.contentLength === contentLength ? known : { ...known, contentLength };
+    }
+    const head = parseRequestHead(rawHeaders);
+    if (sameHead !== undefined) heads.set(sameHead, head);
+    return head;
+  }
+
   function refuse(entry: Entry, code: ErrorCode, message: string, param: string | null = null): void {
     const { route, req, res, requestId, trace } = entry;
     const { status } = ERROR_CODES[code];
@@ -98,20 +112,6 @@ export function createHotPath({ routes, site, authorize, report, onFault, startT
     },
     enter,
   };
-}
-
-/** Parsed heads of connections that repeat them. */
-const heads = new WeakMap<object, RequestHead>();
-
-function headOf({ rawHeaders, headers, sameHead }: ClientRequest): RequestHead {
-  const known = sameHead && heads.get(sameHead);
-  if (known !== undefined) {
-    const contentLength = Number(headers['content-length']);
-    return known.contentLength === contentLength ? known : { ...known, contentLength };
-  }
-  const head = parseRequestHead(rawHeaders);
-  if (sameHead !== undefined) heads.set(sameHead, head);
-  return head;
 }
 
 /** A body without a media type is refused: pages of other sites can send one without asking. */

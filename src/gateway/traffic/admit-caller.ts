@@ -18,7 +18,7 @@ type HeaderLines = string;
 
 export interface AdmittedRequest {
   readonly kind: 'admitted';
-  readonly headers: HeaderLines;
+  readonly headerLines: HeaderLines;
   /** Call this once. `tokens`: undefined if nothing is known of them. `isServed`: it answered. */
   settle(use: { readonly tokens: Usage | undefined; readonly isServed: boolean }): void;
 }
@@ -27,7 +27,7 @@ export interface RefusedRequest {
   readonly kind: 'refuse';
   readonly code: ErrorCode;
   readonly message: string;
-  readonly headers: HeaderLines;
+  readonly headerLines: HeaderLines;
 }
 
 type Admission = AdmittedRequest | RefusedRequest;
@@ -56,11 +56,12 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
     { tokens: reserved, inFlight, prompt }: LimitedAmounts & { readonly prompt: number },
     { over, states }: HeldAmounts,
   ): Admission {
-    const headers = `${linesOf(OF_REQUESTS, states.requests)}${linesOf(OF_TOKENS, states.tokens)}`;
-    if (over !== undefined) return { kind: 'refuse', code: over.code, message: over.message, headers: `${headers}${retryLines(over)}` };
+    const headerLines = `${linesOf(OF_REQUESTS, states.requests)}${linesOf(OF_TOKENS, states.tokens)}`;
+    if (over !== undefined)
+      return { kind: 'refuse', code: over.code, message: over.message, headerLines: `${headerLines}${retryLines(over)}` };
     return {
       kind: 'admitted',
-      headers,
+      headerLines,
       settle({ tokens, isServed }) {
         if (tokens !== undefined) learn(key, tokens.output);
         const input = tokens?.isEstimated === true ? prompt : tokens?.input;

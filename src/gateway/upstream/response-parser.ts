@@ -29,7 +29,7 @@ export class ResponseParser {
   #chunkPlace: ChunkPlace = 'size';
   #line = '';
   #pieces: Buffer[] = [];
-  /** Of a former response: most of a connection have the same. Where they do not, it is replaced ever more rarely. */
+  /** The head of a former response, which most repeat. Where they do not, it is replaced ever more rarely. */
   #kept: KeptHead | undefined;
   #parsed = 0;
 
@@ -63,24 +63,16 @@ export class ResponseParser {
     if (chunk.length === 0) return undefined;
     const bytes = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const repeated = this.#kept && repeatResponse(bytes, this.#kept);
-    if (repeated !== undefined) {
-      this.#pending = EMPTY;
-      this.#begin(repeated.head, events);
-      return bytes.subarray(repeated.headBytes);
-    }
+    if (repeated !== undefined) return this.#begin(repeated.head, events, bytes.subarray(repeated.headBytes));
     this.state = 'head';
     const end = bytes.indexOf(END_OF_HEAD, Math.max(0, this.#pending.length - 3));
     if (end === -1) {
       this.#pending = bytes;
-      if (bytes.length > HEAD_LIMIT) this.#break('its head is too large');
-      return undefined;
+      return bytes.length > HEAD_LIMIT ? this.#break('its head is too large') : undefined;
     }
     this.#pending = EMPTY;
     const head = end > HEAD_LIMIT ? 'its head is too large' : parseResponseHead(bytes.toString('latin1', 0, end));
-    if (typeof head === 'string') {
-      this.#break(head);
-      return undefined;
-    }
+    if (typeof head === 'string') return this.#break(head);
     const rest = bytes.subarray(end + END_OF_HEAD.length);
     if (head.status < 200) {
       if (head.status === 101) this.#break('it switches protocols without a request');
@@ -88,11 +80,12 @@ export class ResponseParser {
     }
     this.#parsed += 1;
     if (isRetried(this.#parsed)) this.#kept = keepResponse(bytes.subarray(0, end + END_OF_HEAD.length), head) ?? this.#kept;
-    this.#begin(head, events);
-    return rest;
+    return this.#begin(head, events, rest);
   }
 
-  #begin(head: ResponseHead, events: ResponseEvents): void {
+  /** Returns `rest`. */
+  #begin(head: ResponseHead, events: ResponseEvents, rest: Buffer): Buffer {
+    this.#pending = EMPTY;
     this.state = 'body';
     this.keepAlive = head.keepAlive;
     this.keepAliveSeconds = head.keepAliveSeconds;
@@ -105,6 +98,7 @@ export class ResponseParser {
       this.state = 'done';
       events.onBody(EMPTY, true);
     }
+    return rest;
   }
 
   #parseBody(chunk: Buffer, events: ResponseEvents): void {
@@ -183,7 +177,7 @@ export class ResponseParser {
     this.#chunkPlace = this.#left === 0 ? 'trailer' : 'data';
   }
 
-  #break(problem: string): void {
+  #break(problem: string): undefined {
     this.state = 'broken';
     this.keepAlive = false;
     this.problem = problem;

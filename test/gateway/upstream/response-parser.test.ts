@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ResponseParser, type ResponseEvents } from '../../../src/gateway/upstream/response-parser.ts';
-import type { ResponseHead } from '../../../src/gateway/upstream/decide/response-head.ts';
+import { textOf, type ResponseHead } from '../../../src/gateway/upstream/decide/response-head.ts';
 
 interface RecordingSink extends ResponseEvents {
   readonly heads: ResponseHead[];
@@ -145,10 +145,53 @@ describe('ResponseParser', () => {
     expect(parse(text, [5, 17, 30, 40, 55]).parser.state).toBe('broken');
   });
 
+  test('finds in responses that follow each other what it finds in each alone, however much their heads have in common', () => {
+    const line = fc.constantFrom(
+      'Server: llama.cpp',
+      'server:llama.cpp',
+      'Date: Tue, 01 Dec 2026 03:16:21 GMT',
+      'X-A: b',
+      'X-A: c',
+      'Connection: close',
+    );
+    const length = fc.constantFrom('Content-Length: ', 'content-length:', 'Content-Length:  ');
+    const alike = fc.record({
+      status: fc.constantFrom('200 OK', '200 OK', '200 OK', '404 Not Found'),
+      lines: fc.array(line, { maxLength: 2 }),
+      length,
+      zeros: fc.constantFrom('', '', '', '0'),
+      bytes: fc.constantFrom(0, 1, 9, 10, 99, 100, 1000),
+      after: fc.constantFrom('', 'X-Last: 1\r\n'),
+    });
+    fc.assert(
+      fc.property(fc.array(alike, { minLength: 4, maxLength: 12 }), fc.integer({ min: 1, max: 400 }), (responses, size) => {
+        const one = new ResponseParser();
+        for (const { status, lines, length: name, zeros, bytes, after } of responses) {
+          const head = [`HTTP/1.1 ${status}`, ...lines, `${name}${zeros}${bytes}`].join('\r\n');
+          const text = Buffer.from(`${head}\r\n${after}\r\n${'1'.repeat(bytes)}`);
+          const sink = createSink();
+          for (let at = 0; at < text.length; at += size) one.feed(text.subarray(at, at + size), sink);
+          const alone = parse(text);
+          const seen = ({ text: _text, ...rest }: ResponseHead): object => rest;
+          expect(sink.heads.map(seen)).toEqual(alone.sink.heads.map(seen));
+          for (const { headers, text: known } of sink.heads) expect(known ?? textOf(headers)).toEqual(textOf(headers));
+          expect([Buffer.concat(sink.body).toString(), sink.lasts, one.state]).toEqual([alone.body, 1, 'done']);
+          expect([one.keepAlive, one.keepAliveSeconds]).toEqual([alone.parser.keepAlive, alone.parser.keepAliveSeconds]);
+          one.reset();
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test('leaves out headers that an upstream may not set', () => {
     const { sink } = parse(
       'HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nSet-Cookie: a=b\r\nX-Request-Id: 1\r\nKeep-Alive: timeout=5, max=100\r\nServer: llama.cpp\r\ncontent-length: 0\r\n\r\n',
     );
-    expect(sink.heads[0]).toMatchObject({ headers: ['Server', 'llama.cpp', 'content-length', '0'], keepAliveSeconds: 5 });
+    expect(sink.heads[0]).toMatchObject({
+      headers: ['Server', 'llama.cpp'],
+      framing: { kind: 'length', bytes: 0 },
+      keepAliveSeconds: 5,
+    });
   });
 });

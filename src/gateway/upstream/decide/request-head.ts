@@ -189,7 +189,7 @@ export interface MatchedHead {
   readonly headBytes: number;
 }
 
-/** Undefined unless `bytes` begin with the same head but for the number of `Content-Length`, which is a plain one. Pure. */
+/** Undefined unless `bytes` begin with the same head but for the number of `Content-Length`, a plain one. Pure. */
 export function matchHead({ bytes: known, lengthAt, lengthEnd }: KnownHead, bytes: Buffer): MatchedHead | undefined {
   if (bytes.length < lengthAt || known.compare(bytes, 0, lengthAt, 0, lengthAt) !== 0) return undefined;
   let end = lengthAt;

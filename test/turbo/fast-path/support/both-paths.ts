@@ -89,6 +89,16 @@ export async function startBothPaths(traced: Traced = 'none'): Promise<BothPaths
   };
 }
 
+/** Most follow each other on the same connection. */
+const ANSWER_HEADERS = [
+  'content-type: application/json\r\n',
+  'content-type: application/json\r\n',
+  'Server: llama.cpp\r\nContent-Type: application/json; charset=utf-8\r\nKeep-Alive: timeout=5, max=100\r\n',
+  'Date: Mon, 23 Nov 2026 07:00:00 GMT\r\ncontent-type: application/json\r\nConnection: keep-alive\r\n',
+  'content-type: text/event-stream\r\nX-Accel-Buffering: yes\r\nAccess-Control-Allow-Origin: *\r\n',
+  'content-type: text/event-stream\r\nVary: Accept\r\nX-Request-Id: theirs\r\n',
+];
+
 /** Answers with the bytes of the request, so that what the upstream gets is compared as well. */
 async function startEcho(hidesTraces: boolean): Promise<{ readonly port: number; close(): Promise<void> }> {
   const server = createServer((socket) => {
@@ -100,9 +110,12 @@ async function startEcho(hidesTraces: boolean): Promise<{ readonly port: number;
       // The gateway writes it last.
       const length = Number(/\r\ncontent-length: (\d+)$/.exec(text.slice(0, head))?.[1]);
       if (head === -1 || text.length < head + 4 + length) return;
-      const body = JSON.stringify(hidesTraces ? text.replaceAll(TRACE_LINES, '') : text);
+      const untraced = text.replaceAll(TRACE_LINES, '');
+      const body = JSON.stringify(hidesTraces ? untraced : text);
+      // Both services send as many bytes besides.
+      const lines = ANSWER_HEADERS[untraced.length % ANSWER_HEADERS.length] ?? '';
       text = '';
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`, 'latin1');
+      socket.write(`HTTP/1.1 200 OK\r\n${lines}content-length: ${body.length}\r\n\r\n${body}`, 'latin1');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
