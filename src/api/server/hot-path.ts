@@ -45,10 +45,10 @@ export function createHotPath({ routes, site, authorize, report, onFault, startT
   const heads = new WeakMap<object, RequestHead>();
 
   function headOf({ rawHeaders, headers, sameHead }: ClientRequest): RequestHead {
-    const known = sameHead && heads.get(sameHead);
-    if (known !== undefined) {
+    const parsed = sameHead && heads.get(sameHead);
+    if (parsed !== undefined) {
       const contentLength = Number(headers['content-length']);
-      return known.contentLength === contentLength ? known : { ...known, contentLength };
+      return parsed.contentLength === contentLength ? parsed : { ...parsed, contentLength };
     }
     const head = parseRequestHead(rawHeaders);
     if (sameHead !== undefined) heads.set(sameHead, head);

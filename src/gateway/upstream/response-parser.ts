@@ -1,6 +1,6 @@
 /** Parses the HTTP/1 responses of one connection from chunks of any size, without a copy of bodies where possible. */
 import type { UpstreamEvents } from '../request-events.ts';
-import { isRetried } from './decide/request-head.ts';
+import { isKept } from './decide/request-head.ts';
 import { keepResponse, parseResponseHead, repeatResponse } from './decide/response-head.ts';
 import type { BodyFraming, KeptHead, ResponseHead } from './decide/response-head.ts';
 
@@ -79,7 +79,7 @@ export class ResponseParser {
       return this.state === 'head' ? rest : undefined;
     }
     this.#parsed += 1;
-    if (isRetried(this.#parsed)) this.#kept = keepResponse(bytes.subarray(0, end + END_OF_HEAD.length), head) ?? this.#kept;
+    if (isKept(this.#parsed)) this.#kept = keepResponse(bytes.subarray(0, end + END_OF_HEAD.length), head) ?? this.#kept;
     return this.#begin(head, events, rest);
   }
 

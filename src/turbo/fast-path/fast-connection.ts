@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { ClientRequest, ClientResponse } from '../../gateway/client-exchange.ts';
-import { isRetried } from '../../gateway/upstream/decide/request-head.ts';
+import { isKept } from '../../gateway/upstream/decide/request-head.ts';
 import { keepRequest, rescanRequest, scanRequest, type ScannedRequest, type ScanRules } from './decide/scan-request.ts';
 import { FastRequest } from './fast-request.ts';
 import { FastResponse, type FastResponseDeps } from './fast-response.ts';
@@ -105,8 +105,10 @@ export class FastConnection {
     const scanned = scanRequest(bytes, rules);
     if (scanned.kind !== 'request') return undefined;
     this.#scans += 1;
-    if (!isRetried(this.#scans)) return scanned;
-    return (this.#kept = keepRequest(bytes, scanned));
+    if (!isKept(this.#scans)) return scanned;
+    const kept = keepRequest(bytes, scanned);
+    if (kept.known !== undefined) this.#kept = kept;
+    return kept;
   }
 
   #push(request: FastRequest, bytes: Buffer, isShared: boolean): void {

@@ -171,8 +171,12 @@ export interface KnownHead {
   readonly lengthEnd: number;
 }
 
-/** `bytes`: a head that was parsed, with its empty line. Undefined without exactly one `Content-Length`. Pure. */
+/** Ordinary heads have some hundred bytes. A connection holds what is kept for as long as it is open. */
+const MOST_KEPT_BYTES = 2048;
+
+/** `bytes`: a parsed head with its empty line. Undefined if it is long, or has not one `Content-Length`. Pure. */
 export function keepHead(bytes: Buffer): KnownHead | undefined {
+  if (bytes.length > MOST_KEPT_BYTES) return undefined;
   const [found, ...more] = bytes.toString('latin1').matchAll(/\r\ncontent-length:[ \t]*(\d+)(?=\r)/gi);
   const [line = '', value = ''] = found ?? [];
   const lengthEnd = (found?.index ?? 0) + line.length;
@@ -181,7 +185,7 @@ export function keepHead(bytes: Buffer): KnownHead | undefined {
 }
 
 /** Whether the nth head of a connection that was parsed is kept: the second one, and then ever fewer. Pure. */
-export const isRetried = (parsed: number): boolean => parsed > 1 && Number.isInteger(Math.log2(parsed));
+export const isKept = (parsed: number): boolean => parsed > 1 && Number.isInteger(Math.log2(parsed));
 
 /** What `matchHead` has found: the number of `Content-Length`, and the bytes of the head. */
 export interface MatchedHead {
@@ -221,7 +225,7 @@ function isSame(known: Buffer, from: number, bytes: Buffer, at: number): boolean
 /** A copy of names and values in turn, with another `Content-Length`. Pure. */
 export function withLength(headers: readonly string[], value: string): string[] {
   const copy = [...headers];
-  const name = copy.findIndex((text, index) => index % 2 === 0 && text.length === 14 && text.toLowerCase() === 'content-length');
+  const name = copy.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === 'content-length');
   copy[name + 1] = value;
   return copy;
 }

@@ -176,6 +176,12 @@ describe('a head that is kept', () => {
     expect(again(text('1000'), { ...RULES, mostBodyBytes: 1000 })).toBeDefined();
   });
 
+  test('is kept up to 2 KiB, so that open connections hold little', () => {
+    const padded = (bytes: number): string => text('12', [`X-Pad: ${'a'.repeat(bytes - text('12', ['X-Pad: ']).length)}`]);
+    const isKnown = (bytes: number): boolean => keep(padded(bytes)).known !== undefined;
+    expect([padded(2048).length, isKnown(2048), isKnown(2049)]).toEqual([2048, true, false]);
+  });
+
   test('is never kept without a length', () => {
     const next = withHeaders(...LINES);
     expect(rescanRequest(Buffer.from(next), keep(next), RULES)).toBeUndefined();
