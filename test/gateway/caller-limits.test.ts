@@ -213,6 +213,17 @@ describe('Tokens of an answer', () => {
     expect(sent()).toEqual({ model: 'primary', messages: [], max_tokens: 100 });
   });
 
+  test.each([
+    ['{}', {}],
+    [' { \n} \n', {}],
+    ['{"messages":[{"role":"user","content":"}"}]\n}\n', { messages: [{ role: 'user', content: '}' }] }],
+    [`{"messages":[],"user":"${'u'.repeat(300_000)}" }`, { messages: [], user: 'u'.repeat(300_000) }],
+  ])('are limited in the body %.40j, which stays valid', async (text, asked) => {
+    limits = { max_output_tokens: 100 };
+    expect((await post(gateway.port, '/v1/chat/completions', text)).status).toBe(200);
+    expect(sent()).toEqual({ ...asked, max_tokens: 100 });
+  });
+
   test('are limited on every path by its own key, and with a preset', async () => {
     limits = { max_output_tokens: 100 };
     await post(gateway.port, '/v1/responses', JSON.stringify({ model: 'primary', input: 'Hi' }));

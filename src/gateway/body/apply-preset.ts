@@ -26,6 +26,8 @@ interface Prepared {
   readonly filter: JsonFilter<number>;
   /** The fields that a body without any of them gets. */
   readonly added: Buffer;
+  /** With the end of the object. */
+  readonly lastFields: Buffer;
 }
 
 /** Searching longer bodies takes longer than scanning them. */
@@ -87,6 +89,11 @@ export function createOutputCap() {
 /** Prepares each preset once, which costs more than its use. */
 export function createPresetEditor() {
   const prepared = new WeakMap<PresetParameters, Prepared>();
+  const remember = (preset: PresetParameters): Prepared => {
+    const known = prepare(preset);
+    prepared.set(preset, known);
+    return known;
+  };
   /**
    * Undefined: a body of several chunks is no complete JSON object. It is never empty, as it names the preset.
    * `hasModel`: the object has a string as `model`. `lacksKeys`: it has none of the keys of the preset.
@@ -96,36 +103,47 @@ export function createPresetEditor() {
     preset: PresetParameters,
     { hasModel = false, lacksKeys = false }: { readonly hasModel?: boolean; readonly lacksKeys?: boolean } = {},
   ): readonly Buffer[] | undefined => {
-    const known = prepared.get(preset) ?? prepare(preset);
-    if (!prepared.has(preset)) prepared.set(preset, known);
-    const { parameters, filter, added } = known;
-    if (lacksAll(body, parameters, lacksKeys)) return [insert(body[0], offsetOfEnd(body), added)];
+    const known = prepared.get(preset) ?? remember(preset);
+    const { parameters, filter } = known;
+    const longer = lacksKeys || lacksAll(body, parameters) ? append(body, known) : undefined;
+    if (longer !== undefined) return longer;
     const finder = new ParameterFinder(parameters);
     const renamed = hasModel ? renameModel(body, parameters) : undefined;
     if (renamed !== undefined) return [renamed];
     const scanner = new JsonScanner(filter, finder);
     for (const chunk of body) scanner.feed(chunk);
     if (scanner.status !== 'done') return undefined;
-    return splice(body, finder.edits(offsetOfEnd(body)));
+    return splice(body, finder.edits(offsetOfEnd(body), isEmpty(body)));
   };
 }
 
 /** A shortcut for small bodies, which were checked as they arrived: false where a key might be there. */
-function lacksAll([body, ...more]: readonly Buffer[], parameters: readonly Parameter[], isKnown: boolean): boolean {
-  if (body === undefined || more.length > 0 || body.length > SEARCHED_BYTES) return false;
-  return isKnown || (!hasEscape(body) && parameters.every(({ key }) => !body.includes(key)));
+function lacksAll(chunks: readonly Buffer[], parameters: readonly Parameter[]): boolean {
+  const [body] = chunks;
+  if (body === undefined || chunks.length > 1 || body.length > SEARCHED_BYTES) return false;
+  return !hasEscape(body) && parameters.every(({ key }) => !body.includes(key));
 }
 
 /** Most bodies have no backslash, which is found out faster. */
 const hasEscape = (body: Buffer): boolean => body.includes(BACKSLASH) && body.includes(ESCAPE);
 
-function insert(body: Buffer = EMPTY, at: number, bytes: Buffer): Buffer {
-  const whole = Buffer.allocUnsafe(body.length + bytes.length);
-  // Several times as fast as copies of parts.
-  whole.set(body);
-  whole.copyWithin(at + bytes.length, at, body.length);
-  whole.set(bytes, at);
-  return whole;
+/** Copies nothing. Undefined: the last chunk alone does not tell whether the object has fields. */
+function append(body: readonly Buffer[], { added, lastFields }: Prepared): readonly Buffer[] | undefined {
+  const last = body.at(-1) ?? EMPTY;
+  const end = last.lastIndexOf(CLOSE_BRACE);
+  const before = lastMark(last, end);
+  if (before === undefined || before === OPEN_BRACE) return undefined;
+  const pieces = end === last.length - 1 ? [last.subarray(0, end), lastFields] : [last.subarray(0, end), added, last.subarray(end)];
+  return body.length === 1 ? pieces : [...body.slice(0, -1), ...pieces];
+}
+
+/** The last byte before `end` that is no space. Undefined: there is none. */
+function lastMark(chunk: Buffer, end: number): number | undefined {
+  for (let at = end - 1; at >= 0; at -= 1) {
+    const byte = chunk[at] ?? 0;
+    if (byte > SPACE) return byte;
+  }
+  return undefined;
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -165,7 +183,7 @@ function prepare({ set, force, cap = {} }: PresetParameters): Prepared {
   const firstCap = parameters.find(({ most }) => most !== undefined);
   const missing = parameters.filter((parameter) => parameter.most === undefined || parameter === firstCap);
   const added = Buffer.concat(missing.map(({ field }) => field));
-  return { parameters, filter: { fields: jsonFields(Object.fromEntries(fields)) }, added };
+  return { parameters, filter: { fields: jsonFields(Object.fromEntries(fields)) }, added, lastFields: Buffer.concat([added, END]) };
 }
 
 /** Finds the values that the body has. The last one of repeated keys counts, and `null` stands for none. */
@@ -194,8 +212,11 @@ class ParameterFinder implements JsonEvents<number> {
     if (last !== undefined) last.to = to;
   }
 
-  /** In their order. New fields come last, where every parser of servers prefers them. `end`: of the object. */
-  edits(end: number): readonly Edit[] {
+  /**
+   * In their order. New fields come last, where every parser of servers prefers them. `end`: of the object.
+   * `hasNone`: it has no field.
+   */
+  edits(end: number, hasNone: boolean): readonly Edit[] {
     const replaced = this.#found.flatMap((place): readonly Edit[] => {
       const parameter = this.#parameters[place.tag];
       if (parameter === undefined) return [];
@@ -208,11 +229,23 @@ class ParameterFinder implements JsonEvents<number> {
     const missing = this.#parameters.filter(
       (parameter, index) => (parameter.most === undefined || parameter === firstCap) && !this.#found.some(({ tag }) => tag === index),
     );
-    return [...replaced, ...missing.map(({ field }): Edit => [end, end, field])];
+    return [...replaced, ...missing.map(({ field }, index): Edit => [end, end, hasNone && index === 0 ? field.subarray(1) : field])];
   }
 }
 
 const isWithin = (raw = '', most: number): boolean => /^\d/.test(raw) && Number(raw) <= most;
+
+/** The body is one object. */
+function isEmpty(body: readonly Buffer[]): boolean {
+  let isInside = false;
+  for (const chunk of body.toReversed()) {
+    const end: number = isInside ? chunk.length : chunk.lastIndexOf(CLOSE_BRACE);
+    isInside ||= end !== -1;
+    const before = lastMark(chunk, end);
+    if (before !== undefined) return before === OPEN_BRACE;
+  }
+  return true;
+}
 
 function offsetOfEnd(body: readonly Buffer[]): number {
   let begin = body.reduce((bytes, { length }) => bytes + length, 0);
@@ -224,7 +257,10 @@ function offsetOfEnd(body: readonly Buffer[]): number {
   return 0;
 }
 
+const SPACE = 0x20;
+const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+const END = Buffer.from('}');
 
 /** The edits do not overlap. */
 function splice(body: readonly Buffer[], edits: readonly Edit[]): readonly Buffer[] {

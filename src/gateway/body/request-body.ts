@@ -161,7 +161,6 @@ export class RequestBody implements EditableBody {
   replace(pieces: readonly Buffer[]): void {
     this.#kept.replace(pieces);
     this.received = lengthOf(pieces);
-    this.#kept.end(this.received <= JOIN_BYTES);
   }
 
   /** Replaces a complete body by an edited one. Returns false if there is no memory for what is longer. */
@@ -177,6 +176,7 @@ export class RequestBody implements EditableBody {
     if (this.#scan.isForm) this.#fail('request.invalid', whyNot, 'model');
     else if (!this.whole) this.whenWhole(() => this.#events.onRoutable());
     else {
+      if (this.isEdited) this.#kept.end(this.received <= JOIN_BYTES);
       const lacksKeys = parameters.cap !== undefined && !this.isEdited && this.#scan.lacksLimit === true;
       const pieces = applyPreset(this.chunks, parameters, { hasModel: this.model !== undefined, lacksKeys });
       if (typeof parameters.force['model'] === 'string') this.named = parameters.force['model'];

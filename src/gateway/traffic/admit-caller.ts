@@ -49,6 +49,8 @@ export type AdmitCaller = (caller: RequestCaller | undefined, bodyBytes: number)
 export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller {
   /** Tokens of the answers that a caller gets. */
   const answers = new Map<string, { average: number }>();
+  const ofRequests = createLimitLines('requests');
+  const ofTokens = createLimitLines('tokens');
 
   /** `prompt`: the tokens of the prompt among those set aside. */
   function admitted(
@@ -56,7 +58,7 @@ export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller
     { tokens: reserved, inFlight, prompt }: LimitedAmounts & { readonly prompt: number },
     { over, states }: HeldAmounts,
   ): Admission {
-    const headerLines = `${linesOf(OF_REQUESTS, states.requests)}${linesOf(OF_TOKENS, states.tokens)}`;
+    const headerLines = ofRequests(states.requests) + ofTokens(states.tokens);
     if (over !== undefined)
       return { kind: 'refuse', code: over.code, message: over.message, headerLines: `${headerLines}${retryLines(over)}` };
     return {
@@ -142,14 +144,29 @@ const countsTokens = ({ tokens_per_minute, tokens_per_day }: CallerLimits): bool
 const isCounted = (limits: CallerLimits): boolean =>
   countsTokens(limits) || (limits.requests_per_minute ?? limits.max_in_flight) !== undefined;
 
-/** OpenAI's: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers */
-const OF_REQUESTS = ['x-ratelimit-limit-requests: ', '\r\nx-ratelimit-remaining-requests: ', '\r\nx-ratelimit-reset-requests: '] as const;
-const OF_TOKENS = ['x-ratelimit-limit-tokens: ', '\r\nx-ratelimit-remaining-tokens: ', '\r\nx-ratelimit-reset-tokens: '] as const;
+/** There are as many limits as people write. */
+const MOST_LIMITS = 1000;
+/** Windows of a minute have no more seconds. */
+const MOST_SECONDS = 64;
 
-/** In whole seconds, of which there are few texts. */
-function linesOf([ofLimit, left, reset]: readonly [string, string, string], state: LimitState | undefined): HeaderLines {
-  if (state === undefined) return '';
-  return `${ofLimit}${state.limit}${left}${textOfCount(Math.floor(state.remaining))}${reset}${Math.ceil(state.resetMs / 1000)}s\r\n`;
+/** OpenAI's: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers. In whole seconds. */
+function createLimitLines(what: 'requests' | 'tokens'): (state: LimitState | undefined) => HeaderLines {
+  const begins = new Map<number, string>();
+  const beginOf = (limit: number): string => {
+    if (begins.size >= MOST_LIMITS) begins.clear();
+    // A joined text is one piece, which costs less to write than its parts.
+    const begin = [`x-ratelimit-limit-${what}: `, limit, `\r\nx-ratelimit-remaining-${what}: `].join('');
+    begins.set(limit, begin);
+    return begin;
+  };
+  const endOf = (seconds: number): string => ['\r\nx-ratelimit-reset-', what, ': ', seconds, 's\r\n'].join('');
+  const ends = Array.from({ length: MOST_SECONDS }, (_none, seconds) => endOf(seconds));
+  return (state) => {
+    if (state === undefined) return '';
+    const seconds = Math.ceil(state.resetMs / 1000);
+    const end = seconds < MOST_SECONDS ? ends[seconds] : endOf(seconds);
+    return `${begins.get(state.limit) ?? beginOf(state.limit)}${textOfCount(Math.floor(state.remaining))}${end}`;
+  };
 }
 
 const BELOW_1000 = Array.from({ length: 1000 }, (_none, count) => String(count));
@@ -157,7 +174,7 @@ const LAST_DIGITS = BELOW_1000.map((text) => text.padStart(3, '0'));
 
 /** V8 keeps the texts of numbers, which costs more than the text where each number is another one (docs/speed.md). */
 const textOfCount = (count: number): string =>
-  BELOW_1000[count] ?? `${textOfCount(Math.floor(count / 1000))}${LAST_DIGITS[count % 1000] ?? ''}`;
+  count < 1000 ? (BELOW_1000[count] ?? '') : textOfCount(Math.floor(count / 1000)) + (LAST_DIGITS[count % 1000] ?? '');
 
 /** Whole seconds by RFC 9110, and milliseconds, which OpenAI's SDKs prefer. */
 function retryLines({ waitMs = IN_FLIGHT_WAIT_MS }: OverLimit): HeaderLines {

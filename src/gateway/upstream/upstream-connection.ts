@@ -87,9 +87,7 @@ export class UpstreamConnection {
   send(head: string, body: readonly Buffer[], bodyBytes: number): void {
     this.#requestEnded = true;
     const socket = this.#socket;
-    const [first] = body;
-    if (first !== undefined && body.length === 1 && bodyBytes <= JOINED_BODY_BYTES)
-      return void socket.write(head + first.toString('latin1'), 'latin1');
+    if (bodyBytes <= JOINED_BODY_BYTES) return void socket.write(textOf(head, body), 'latin1');
     socket.cork();
     socket.write(head, 'latin1');
     for (const part of body) socket.write(part);
@@ -177,6 +175,12 @@ export class UpstreamConnection {
     const untouched = this.#parser.state === 'idle' || kind === 'protocol';
     events?.onBroken({ kind, reused: this.served > 0 && untouched, message });
   }
+}
+
+function textOf(head: string, body: readonly Buffer[]): string {
+  let text = head;
+  for (const part of body) text += part.toString('latin1');
+  return text;
 }
 
 /**

@@ -33,6 +33,25 @@ describe('applyPreset()', () => {
     expect(edited('{"model":"a","top_k":"x"}', { top_k: 2 }, { top_k: 3 })).toBe('{"model":"a","top_k":3}');
   });
 
+  test('adds to an object without fields too', () => {
+    for (const [body, wanted] of [
+      ['{}', '{"seed":5,"top_k":1}'],
+      ['\ufeff{ \n}\n', '\ufeff{ \n"seed":5,"top_k":1}\n'],
+    ] as const) {
+      expect(edited(body, { seed: 5 }, { top_k: 1 })).toBe(wanted);
+      const chunks = [...Buffer.from(body)].map((byte) => Buffer.from([byte]));
+      expect(Buffer.concat(applyPreset(chunks, { set: { seed: 5 }, force: { top_k: 1 } }) ?? []).toString()).toBe(wanted);
+    }
+  });
+
+  test('copies no body that has none of the keys, and leaves its bytes as they are', () => {
+    const chunks = ['{"model":"a","text":"', 'x'.repeat(100_000), '" }\n'].map((text) => Buffer.from(text));
+    const pieces = applyPreset(chunks, { set: {}, force: {}, cap: { max_tokens: 5 } }, { lacksKeys: true }) ?? [];
+    expect(Buffer.concat(pieces).toString()).toBe(`{"model":"a","text":"${'x'.repeat(100_000)}" ,"max_tokens":5}\n`);
+    expect(pieces[1]).toBe(chunks[1]);
+    expect(Buffer.concat(chunks).toString()).toBe(`{"model":"a","text":"${'x'.repeat(100_000)}" }\n`);
+  });
+
   test('refuses what is no complete object', () => {
     for (const body of ['{"model":"a"', '{"model":"a"}}', '["model"]', '{"model":"a",}'])
       expect(applyPreset([Buffer.from(body), Buffer.alloc(0)], { set: { seed: 1 }, force: {} })).toBeUndefined();
@@ -49,7 +68,7 @@ describe('applyPreset()', () => {
         fc.array(fc.nat({ max: 200 }), { maxLength: 5 }),
         fc.nat({ max: 3 }),
         (rest, set, force, cuts, indent) => {
-          const request: Table = { model: 'primary:a', ...rest };
+          const request: Table = rest;
           const body = Buffer.from(JSON.stringify(request, undefined, indent));
           const places = [0, ...cuts.map((cut) => cut % body.length).toSorted((a, b) => a - b), body.length];
           const chunks = places.slice(1).map((to, index) => body.subarray(places[index], to));
