@@ -1,15 +1,28 @@
-/** The CPU time of a request with and without authentication, of gateways in one process (`auth-process.ts`), in turns of a second. */
-import { fork, spawnSync } from 'node:child_process';
+/**
+ * The CPU time of a request with and without authentication, of gateways in one process (`auth-process.ts`). The clients of one after the other are let run for a moment, and ratios are those of
+ * neighbours in time: the speed of a shared machine changes from second to second.
+ */
+import { execFile, fork, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createTokenFile } from './auth-tokens.ts';
-import { drive, writeScript } from './load.ts';
+import { parseWrk } from './decide/parse-wrk.ts';
+import { writeScript } from './load.ts';
 import { atMost, median, type Row } from './measure.ts';
 import { startNativeUpstream, type Bed } from './proxies.ts';
 
-const ROUNDS = 25;
+const ROUNDS = 200;
+/** The code is compiled meanwhile. */
+const FIRST_ROUNDS = 30;
 const CONNECTIONS = 32;
+/** Until the clients are at work, and how long they are measured. */
+const BEGIN_MS = 20;
+const SLICE_MS = 120;
+const STOP_MS = 50;
+/** Longer than everything. */
+const LOAD_SECONDS = 3600;
 const NAMES = ['off', 'on', 'many', 'counted', 'limited'] as const;
 /** None of them is reached. */
 export const COUNTED = { requests_per_minute: 1_000_000, tokens_per_minute: 1e9, tokens_per_day: 1e12, max_in_flight: 10_000 };
@@ -31,25 +44,34 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
   if (bed.cores !== undefined) spawnSync('taskset', ['-a', '-p', '-c', bed.cores.proxy, String(child.pid)]);
   const [ports]: unknown[] = await once(child, 'message');
   if (!Array.isArray(ports)) throw new Error('The gateways did not start');
-  const cpuMicroseconds = async (): Promise<number> => {
+  const used = async (): Promise<readonly [microseconds: number, requests: number]> => {
     const answered = once(child, 'message');
-    child.send('cpu');
-    return Number((await answered)[0]);
+    child.send('used');
+    const [[microseconds, requests]] = await answered;
+    return [Number(microseconds), Number(requests)];
   };
-  const measure = async (name: Name): Promise<number> => {
-    const index = NAMES.indexOf(name);
+  const clients = new Map<Name, Clients>();
+  for (const [index, name] of NAMES.entries()) {
     const token = files[index - 1]?.tokens[0];
     const script = await writeScript(bed.directory, { bytes: 600, model: 'primary', ...(token === undefined ? {} : { token }) });
-    const before = await cpuMicroseconds();
-    const { requests } = await drive({ pid: undefined, port: Number(ports[index]) }, { script, connections: CONNECTIONS, seconds: 1 });
-    return ((await cpuMicroseconds()) - before) / requests;
-  };
+    clients.set(name, startClients(Number(ports[index]), script, bed.started));
+  }
   const times: Record<Name, number[]> = { off: [], on: [], many: [], counted: [], limited: [] };
-  for (let round = -2; round < ROUNDS; round += 1) {
+  for (let round = -FIRST_ROUNDS; round < ROUNDS; round += 1) {
     for (const name of round % 2 === 0 ? NAMES : NAMES.toReversed()) {
-      const microseconds = await measure(name);
-      if (round >= 0) times[name].push(microseconds);
+      const run = clients.get(name);
+      run?.process.kill('SIGCONT');
+      await sleep(BEGIN_MS);
+      const before = await used();
+      await sleep(SLICE_MS);
+      const after = await used();
+      run?.process.kill('SIGSTOP');
+      if (round >= 0) times[name].push((after[0] - before[0]) / (after[1] - before[1]));
     }
+  }
+  for (const [name, each] of clients) {
+    const { failures } = parseWrk(await endClients(each));
+    if (failures > 0) throw new Error(`${failures} requests of "${name}" failed`);
   }
   const ratio = (name: Name, against: Name): number =>
     median(times[name].flatMap((each, round) => times[against].slice(round, round + 1).map((other) => each / other)));
@@ -65,4 +87,28 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
     atMost('  the same with all limits, against a token without', ratio('limited', 'on'), { limit: 1.03, unit: '×', digits: 3 }),
     atMost(`  the same with ${many} tokens, against one`, ratio('many', 'on'), { limit: 1.02, unit: '×', digits: 3 }),
   ];
+}
+
+interface Clients {
+  readonly process: ChildProcess;
+  /** What they print at their end. */
+  readonly report: Promise<string>;
+}
+
+/** They wait for `SIGCONT`. */
+function startClients(port: number, script: string, started: ChildProcess[]): Clients {
+  const url = `http://127.0.0.1:${port}/v1/chat/completions`;
+  const { promise: report, resolve, reject } = Promise.withResolvers<string>();
+  const args = ['-t1', `-c${CONNECTIONS}`, `-d${LOAD_SECONDS}`, '-s', script, '--latency', '--timeout', '30', url];
+  const process = execFile('wrk', args, (error, stdout) => (error === null ? resolve(stdout) : reject(error)));
+  started.push(process);
+  process.kill('SIGSTOP');
+  return { process, report };
+}
+
+/** Interrupts them until they end: a thread that does not wait for the end may take the signal. */
+async function endClients({ process, report }: Clients): Promise<string> {
+  process.kill('SIGCONT');
+  const timer = setInterval(() => process.kill('SIGINT'), STOP_MS);
+  return await report.finally(() => clearInterval(timer));
 }

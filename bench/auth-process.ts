@@ -1,50 +1,14 @@
 /**
- * The gateway several times in one process, each on its own port: without authentication, and with each file of tokens. One process is compiled once, and is interrupted alike in all of them, so that
- * the CPU time of a request can be compared on a busy machine as well. Arguments: the upstream's port, the files. Sends the ports, and answers each message with its CPU time in microseconds.
+ * The gateways of `auth-gateways.ts` in a process of their own. One process is compiled once, and is interrupted alike in all of them, so that the CPU time of a request can be compared on a busy
+ * machine as well. Arguments: the upstream's port, the files of tokens. Sends the ports, and answers each message with its CPU time in microseconds and the number of requests.
  */
-import { allowEveryone, createTokenCheck, type Authorize } from '../src/auth/check-token.ts';
-import { buildServer } from '../src/api/server/server.ts';
-import { createSiteGuard } from '../src/api/server/site-guard.ts';
-import { createV1Routes } from '../src/api/v1/v1-routes.ts';
-import { createTokenStore } from '../src/auth/token-store.ts';
-import { createGateway } from '../src/gateway/create-gateway.ts';
-import { createTraffic } from '../src/gateway/traffic/traffic.ts';
-import { PROVIDERS } from '../src/providers/registry.ts';
-import { createBoard } from '../src/reconciler/board.ts';
-import { parseSettings } from '../src/schema/settings/settings.ts';
-import { readSitePolicy } from '../src/wiring/site-policy.ts';
-import { createAccelerator } from '../src/turbo/fast-path/fast-path.ts';
-import { publish } from '../test/gateway/support/board-fixture.ts';
+import { startGateways } from './auth-gateways.ts';
 
-const parsed = parseSettings({});
-if (!parsed.ok) throw new Error(parsed.problems.join('; '));
-const { settings } = parsed;
 const [upstream = '', ...files] = process.argv.slice(2);
-const board = createBoard();
-const now = (): number => Date.now();
-const traffic = createTraffic({ board, now, settings });
-const onFault = (fault: unknown): void => console.error(fault);
-const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now, report: () => undefined, onFault });
-const routes = createV1Routes({ board, gateway, startedAt: now() });
-const accelerator = createAccelerator(settings);
-const site = createSiteGuard(readSitePolicy(settings, false));
-
-function authorizeWith(path: string): Authorize {
-  const store = createTokenStore({ path, log: { warn: (_fields, message) => console.error(message) } });
-  const uses = new Map<string, number>();
-  const withAuthentication = { ...settings, SVC_AUTH_ENABLED: true, SVC_PROXY_SECRET: 'secret-of-the-proxy' };
-  return createTokenCheck(withAuthentication, { store, onUse: (id) => void uses.set(id, now()) });
-}
-
-publish(board, { name: 'primary', targets: [{ workload: 'w', port: Number(upstream) }] });
-const ports: number[] = [];
-for (const authorize of [allowEveryone, ...files.map(authorizeWith)]) {
-  const api = buildServer({ routes, settings, gateway, site, authorize, accelerator });
-  ports.push(await api.listen({ host: '127.0.0.1', port: 0 }));
-}
+const { ports, finished } = await startGateways(Number(upstream), files);
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
-  process.send?.(user + system);
+  process.send?.([user + system, finished()]);
 });
 process.on('disconnect', () => process.exit(0));
 process.send?.(ports);
