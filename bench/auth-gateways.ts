@@ -1,4 +1,11 @@
-/** The gateway several times in one process, each with its own port: without authentication, and with each file of tokens. All send to one upstream. */
+/**
+ * The gateway several times in one process, each with its own port: without authentication, with each file of tokens, and with the first of these files once more while usage is recorded. All send to one
+ * upstream.
+ */
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { allowEveryone, createTokenCheck, type Authorize } from '../src/auth/check-token.ts';
 import type { Accelerator } from '../src/api/server/http-server.ts';
 import { buildServer } from '../src/api/server/server.ts';
@@ -12,6 +19,7 @@ import { createBoard } from '../src/reconciler/board.ts';
 import { parseSettings } from '../src/schema/settings/settings.ts';
 import { readSitePolicy } from '../src/wiring/site-policy.ts';
 import { createAccelerator } from '../src/turbo/fast-path/fast-path.ts';
+import { createUsageRecorder, openUsageFile } from '../src/usage/usage-recorder.ts';
 import { publish } from '../test/gateway/support/board-fixture.ts';
 
 interface Gateways {
@@ -35,8 +43,20 @@ export async function startGateways(
   const onFault = (fault: unknown): void => console.error(fault);
   let finished = 0;
   const report = (): void => void (finished += 1);
-  const gateway = createGateway({ board, providers: PROVIDERS, traffic, settings, now, report, onFault });
-  const routes = createV1Routes({ board, gateway, startedAt: now() });
+  const gatewayWith = (more: typeof usage.note) => {
+    const parts = { board, providers: PROVIDERS, traffic, settings, now, onFault };
+    const gateway = createGateway({ ...parts, report: (request) => (report(), more(request)) });
+    return { gateway, routes: createV1Routes({ board, gateway, startedAt: now() }) };
+  };
+  const directory = await mkdtemp(join(tmpdir(), 'svc-bench-usage-'));
+  const usage = createUsageRecorder({
+    database: openUsageFile(join(directory, 'usage.sqlite')),
+    wallNow: now,
+    now,
+    factsOf: (name) => ({ model: board.current().slots.get(name)?.spec.model.default }),
+    log: { warn: (_fields, message) => console.error(message) },
+  });
+  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
   const site = createSiteGuard(readSitePolicy(settings, false));
   const authorizeWith = (path: string): Authorize => {
     const store = createTokenStore({ path, log: { warn: (_fields, message) => console.error(message) } });
@@ -46,9 +66,11 @@ export async function startGateways(
   };
   publish(board, { name: 'primary', targets: [{ workload: 'w', port: upstreamPort }] });
   const ports: number[] = [];
-  for (const authorize of [allowEveryone, ...files.map(authorizeWith)]) {
-    const accelerator = accelerate(createAccelerator(settings));
-    const api = buildServer({ routes, settings, gateway, site, authorize, accelerator });
+  const plain = gatewayWith(() => undefined);
+  const kinds = [allowEveryone, ...files.map(authorizeWith)].map((authorize) => ({ ...plain, authorize }));
+  const recorded = files.slice(0, 1).map((file) => ({ ...gatewayWith(usage.note), authorize: authorizeWith(file) }));
+  for (const kind of [...kinds, ...recorded]) {
+    const api = buildServer({ ...kind, settings, site, accelerator: accelerate(createAccelerator(settings)) });
     ports.push(await api.listen({ host: '127.0.0.1', port: 0 }));
   }
   return { ports, finished: () => finished };

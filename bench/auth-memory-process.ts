@@ -131,7 +131,7 @@ class Clients {
 
 const all: Clients[] = [];
 for (const [index, reader] of readers.entries()) {
-  const clients = new Clients(reader, tokens[index - 1]);
+  const clients = new Clients(reader, index === readers.length - 1 ? tokens[0] : tokens[index - 1]);
   all.push(clients);
   // A connection without a request is soon left to Node's HTTP server.
   await clients.send(CONNECTIONS);

@@ -130,7 +130,7 @@ const hasEscape = (body: Buffer): boolean => body.includes(BACKSLASH) && body.in
 /** Copies nothing. Undefined: the last chunk alone does not tell whether the object has fields. */
 function append(body: readonly Buffer[], { added, lastFields }: Prepared): readonly Buffer[] | undefined {
   const last = body.at(-1) ?? EMPTY;
-  const end = last.lastIndexOf(CLOSE_BRACE);
+  const end = last[last.length - 1] === CLOSE_BRACE ? last.length - 1 : last.lastIndexOf(CLOSE_BRACE);
   const before = lastMark(last, end);
   if (before === undefined || before === OPEN_BRACE) return undefined;
   const pieces = end === last.length - 1 ? [last.subarray(0, end), lastFields] : [last.subarray(0, end), added, last.subarray(end)];

@@ -173,8 +173,12 @@ const BELOW_1000 = Array.from({ length: 1000 }, (_none, count) => String(count))
 const LAST_DIGITS = BELOW_1000.map((text) => text.padStart(3, '0'));
 
 /** V8 keeps the texts of numbers, which costs more than the text where each number is another one (docs/speed.md). */
-const textOfCount = (count: number): string =>
-  count < 1000 ? (BELOW_1000[count] ?? '') : textOfCount(Math.floor(count / 1000)) + (LAST_DIGITS[count % 1000] ?? '');
+function textOfCount(count: number): string {
+  if (count < 1000) return BELOW_1000[count] ?? '';
+  const thousands = Math.floor(count / 1000);
+  // Faster than the remainder, which is no operation of the processor for numbers beyond 32 bits.
+  return textOfCount(thousands) + (LAST_DIGITS[count - 1000 * thousands] ?? '');
+}
 
 /** Whole seconds by RFC 9110, and milliseconds, which OpenAI's SDKs prefer. */
 function retryLines({ waitMs = IN_FLIGHT_WAIT_MS }: OverLimit): HeaderLines {

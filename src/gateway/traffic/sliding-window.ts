@@ -11,16 +11,19 @@ export class SlidingWindow {
   readonly #partMs: number;
   readonly #parts = new Float64Array(KEPT);
   #total = 0;
-  /** Number of the current part since time 0. */
+  /** Number of the current part since time 0, its place, and its end: most calls come before that. */
   #newest = 0;
+  #newestIndex = 0;
+  #until: number;
 
   constructor(periodMs: number) {
     this.#partMs = periodMs / PARTS;
+    this.#until = this.#partMs;
   }
 
   add(amount: number, now: number): void {
     this.#advance(now);
-    this.#addTo(this.#newest, amount);
+    this.#addAt(this.#newestIndex, amount);
   }
 
   /** What counts, each amount followed by the milliseconds until it is forgotten: see `include()`. */
@@ -41,7 +44,7 @@ export class SlidingWindow {
       const [amount = 0, ms = 0] = counts.slice(index, index + 2);
       // Milliseconds were rounded up.
       const part = Math.min(this.#newest, Math.ceil((now + ms - agoMs - 1) / this.#partMs) - KEPT);
-      if (part >= this.#newest - PARTS) this.#addTo(part, amount);
+      if (part >= this.#newest - PARTS) this.#addAt(indexOf(part), amount);
     }
   }
 
@@ -65,6 +68,7 @@ export class SlidingWindow {
   /** Milliseconds until nothing is left, if nothing is added. */
   emptyMs(now: number): number {
     this.#advance(now);
+    if (this.#parts[this.#newestIndex] !== 0) return (this.#newest + KEPT) * this.#partMs - now;
     for (let part = this.#newest; part >= this.#newest - PARTS; part -= 1) {
       if (this.#at(part) !== 0) return (part + KEPT) * this.#partMs - now;
     }
@@ -75,12 +79,13 @@ export class SlidingWindow {
     return this.#parts[indexOf(part)] ?? 0;
   }
 
-  #addTo(part: number, amount: number): void {
-    this.#parts[indexOf(part)] = this.#at(part) + amount;
+  #addAt(index: number, amount: number): void {
+    this.#parts[index] = (this.#parts[index] ?? 0) + amount;
     this.#total += amount;
   }
 
   #advance(now: number): void {
+    if (now < this.#until) return;
     const current = Math.floor(now / this.#partMs);
     if (current <= this.#newest) return;
     const first = Math.max(this.#newest + 1, current - PARTS);
@@ -89,6 +94,8 @@ export class SlidingWindow {
       this.#parts[indexOf(part)] = 0;
     }
     this.#newest = current;
+    this.#newestIndex = indexOf(current);
+    this.#until = (current + 1) * this.#partMs;
   }
 }
 
