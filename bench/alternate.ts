@@ -1,4 +1,6 @@
-/** Runs one thing after another in rounds, because the speed of machines drifts: each round has all of them, the order is reversed in every second one, and the first round only warms up. */
+import { orderOfRound } from './decide/order-of-round.ts';
+
+/** Runs one thing after another in rounds, because the speed of machines drifts: each round has all of them, in another order, and the first round only warms up. */
 export async function alternate<K, S, R>(
   subjects: ReadonlyMap<K, S>,
   rounds: number,
@@ -6,8 +8,7 @@ export async function alternate<K, S, R>(
 ): Promise<ReadonlyMap<K, readonly R[]>> {
   const runs = new Map<K, R[]>([...subjects.keys()].map((name) => [name, []]));
   for (let round = -1; round < rounds; round += 1) {
-    const order = [...subjects];
-    for (const [name, subject] of round % 2 === 0 ? order : order.toReversed()) {
+    for (const [name, subject] of orderOfRound([...subjects], round)) {
       const made = await run(subject);
       if (round >= 0) runs.get(name)?.push(made);
     }

@@ -8,6 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTokenFile } from './auth-tokens.ts';
+import { orderOfRound } from './decide/order-of-round.ts';
 import { parseWrk } from './decide/parse-wrk.ts';
 import { writeScript } from './load.ts';
 import { atMost, median, type Row } from './measure.ts';
@@ -58,7 +59,7 @@ export async function measureCpu(bed: Bed, many: number): Promise<readonly Row[]
   }
   const times: Record<Name, number[]> = { off: [], on: [], many: [], counted: [], limited: [], recorded: [] };
   for (let round = -FIRST_ROUNDS; round < ROUNDS; round += 1) {
-    for (const name of round % 2 === 0 ? NAMES : NAMES.toReversed()) {
+    for (const name of orderOfRound(NAMES, round)) {
       const run = clients.get(name);
       run?.process.kill('SIGCONT');
       await sleep(BEGIN_MS);

@@ -7,6 +7,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { text } from 'node:stream/consumers';
 import net, { Socket, type TcpNetConnectOpts } from 'node:net';
 import type { ConnectionReader } from '../src/api/server/http-server.ts';
+import { orderOfRound } from './decide/order-of-round.ts';
 
 const CONNECTIONS = 32;
 const BODY_BYTES = 600;
@@ -139,8 +140,7 @@ for (const [index, reader] of readers.entries()) {
 const times: number[][] = [];
 for (let round = 0; round < rounds; round += 1) {
   const row: number[] = [];
-  const order = [...all.entries()];
-  for (const [index, clients] of round % 2 === 0 ? order : order.toReversed()) {
+  for (const [index, clients] of orderOfRound([...all.entries()], round)) {
     const before = process.cpuUsage();
     await clients.send(requests);
     const { user, system } = process.cpuUsage(before);

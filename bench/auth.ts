@@ -11,6 +11,7 @@ import { ALL_LIMITS, COUNTED, measureCpu } from './auth-cpu.ts';
 import { measureInMemory } from './auth-memory.ts';
 import { measureRevocation } from './auth-replicas.ts';
 import { createTokenFile } from './auth-tokens.ts';
+import { orderOfRound } from './decide/order-of-round.ts';
 import type { Run } from './decide/summarise.ts';
 import { drive, writeScript, type Server } from './load.ts';
 import { reserveCore } from './machine.ts';
@@ -111,7 +112,7 @@ type Runs = Readonly<Record<Name, Run[]>>;
 async function measureThroughput({ servers }: Bench): Promise<Runs> {
   const runs: Runs = { off: [], on: [], many: [], counted: [], limited: [], unrecorded: [] };
   for (let round = -1; round < ROUNDS; round += 1) {
-    for (const name of round % 2 === 0 ? NAMES : NAMES.toReversed()) {
+    for (const name of orderOfRound(NAMES, round)) {
       const { script, ...server } = servers[name];
       const run = await drive(server, { script, connections: CONNECTIONS, seconds: SECONDS });
       if (round >= 0) runs[name].push(run);

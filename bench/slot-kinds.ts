@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { orderOfRound } from './decide/order-of-round.ts';
 import { drive, writeScript } from './load.ts';
 import { atMost, median, note, type Row } from './measure.ts';
 import { startNativeUpstream } from './proxies.ts';
@@ -47,7 +48,7 @@ async function measure(bed: { readonly directory: string; readonly started: Chil
   };
   const times: Record<Kind, number[]> = { local: [], preset: [], remote: [] };
   for (let round = -2; round < ROUNDS; round += 1) {
-    for (const kind of round % 2 === 0 ? KINDS : KINDS.toReversed()) {
+    for (const kind of orderOfRound(KINDS, round)) {
       const script = await writeScript(bed.directory, { bytes: 600, model: MODELS[kind] });
       const before = await cpuMicroseconds();
       const { requests, failures } = await drive({ pid: undefined, port: Number(port) }, { script, connections: CONNECTIONS, seconds: 1 });

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { orderOfRound } from './decide/order-of-round.ts';
 import { drive, writeScript } from './load.ts';
 import { atLeast, median, note, type Row } from './measure.ts';
 import { startNativeUpstream } from './proxies.ts';
@@ -69,7 +70,7 @@ async function measureAll(
   };
   const times: Record<Name, number[]> = { none: [], few: [], all: [] };
   for (let round = -2; round < ROUNDS; round += 1)
-    for (const name of round % 2 === 0 ? NAMES : NAMES.toReversed()) {
+    for (const name of orderOfRound(NAMES, round)) {
       const microseconds = await measure(name);
       if (round >= 0) times[name].push(microseconds);
     }
