@@ -7,8 +7,9 @@
  */
 import type { FinishedRequest } from '../gateway/exchange-deps.ts';
 import { ENERGY_DEVICES, type EnergyDevice, type ReadEnergy, type SensorReading } from '../schema/status/hardware.ts';
+import type { SlotName } from '../schema/words/names.ts';
 import { energyBetween, energySince, wattsOfRequest, type Energy, type EnergyPoint } from './decide/share-energy.ts';
-import { noCounts, type UsageRow } from './decide/usage-rows.ts';
+import { hourOf, noCounts, type UsageRow } from './decide/usage-rows.ts';
 import { PendingRows, type SlotFacts } from './pending-rows.ts';
 
 const EVERY_MS = 3000;
@@ -21,8 +22,11 @@ export interface EnergyMeterDeps {
   readonly read: ReadEnergy;
   /** Monotonic milliseconds, and a timer of them. */
   readonly now: () => number;
+  /** Unix milliseconds. */
+  readonly wallNow: () => number;
   readonly at: (at: number, callback: () => void) => () => void;
   readonly devicesOf: (slot: string) => readonly EnergyDevice[];
+  readonly factsOf: (slot: SlotName) => SlotFacts;
   /** Requests in flight that use each device, and whether a slot runs on CUDA. */
   readonly load: () => { readonly inFlight: Energy; readonly usesCuda: boolean };
   /** Takes rows that have energy and nothing else. */
@@ -35,7 +39,7 @@ interface Sample {
   readonly inFlight: Energy;
 }
 
-export function createEnergyMeter({ read, now, at, devicesOf, load, keep }: EnergyMeterDeps) {
+export function createEnergyMeter({ read, now, wallNow, at, devicesOf, factsOf, load, keep }: EnergyMeterDeps) {
   const points: EnergyPoint[] = [];
   /** Requests that have ended since the last sample, by the time that they ran since then. */
   const ended = new PendingRows();
@@ -111,8 +115,10 @@ export function createEnergyMeter({ read, now, at, devicesOf, load, keep }: Ener
     /** Something is served. Costs nothing if that is known. */
     begin,
     /** On the hot path. */
-    note({ slot, caller, route, seconds, parkedSeconds = 0 }: FinishedRequest, hour: number, facts: SlotFacts): void {
-      const devices = slot === undefined ? [] : devicesOf(slot);
+    note({ slot, caller, route, seconds, parkedSeconds = 0 }: FinishedRequest): void {
+      // Machines without sensors pay no more.
+      if (slot === undefined || now() < pausedUntil) return;
+      const devices = devicesOf(slot);
       if (devices.length === 0) return;
       begin();
       if (before === undefined) return;
@@ -126,7 +132,7 @@ export function createEnergyMeter({ read, now, at, devicesOf, load, keep }: Ener
         }
       }
       const ran = (end - Math.max(start, before.at)) / 1000;
-      ended.add({ slot, caller, route, status: 200, seconds: ran }, hour, { ...facts, milliJoules });
+      ended.add({ slot, caller, route, status: 200, seconds: ran }, hourOf(wallNow()), { ...factsOf(slot), milliJoules });
     },
     /** All sensors that were found when they were read last. */
     sources: (): readonly SensorReading[] => readings,

@@ -6,7 +6,6 @@ import type { Clock } from '../reconciler/ports.ts';
 import type { ReadEnergy } from '../schema/status/hardware.ts';
 import type { SlotName } from '../schema/words/names.ts';
 import { devicesOf } from '../usage/decide/share-energy.ts';
-import { hourOf } from '../usage/decide/usage-rows.ts';
 import { createEnergyMeter } from '../usage/energy-meter.ts';
 import type { SlotFacts } from '../usage/pending-rows.ts';
 import { createPrometheusUsage } from '../usage/prometheus-usage.ts';
@@ -51,6 +50,7 @@ export function measureEnergy(
     ...clock,
     read,
     keep: recorder.keep,
+    factsOf,
     devicesOf(name) {
       const slots: ReadonlyMap<string, BoardSlot> = board.current().slots;
       const slot = slots.get(name);
@@ -74,7 +74,7 @@ export function measureEnergy(
     ...recorder,
     note(finished) {
       recorder.note(finished);
-      meter.note(finished, hourOf(clock.wallNow()), finished.slot === undefined ? {} : factsOf(finished.slot));
+      meter.note(finished);
     },
     sources: meter.sources,
     async close() {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { SensorReading } from '../../src/schema/status/hardware.ts';
 import { devicesOf } from '../../src/usage/decide/share-energy.ts';
-import type { UsageRow } from '../../src/usage/decide/usage-rows.ts';
+import { HOUR_MS, type UsageRow } from '../../src/usage/decide/usage-rows.ts';
 import { createEnergyMeter } from '../../src/usage/energy-meter.ts';
 import { slotName } from '../gateway/support/board-fixture.ts';
 
@@ -38,6 +38,8 @@ beforeEach(() => {
       );
     },
     now: () => time,
+    wallNow: () => 7 * HOUR_MS,
+    factsOf: () => ({ model: 'fox' }),
     at(at, callback) {
       const own = { at, callback };
       timer = own;
@@ -71,7 +73,7 @@ function move(to: number): void {
 }
 
 const end = (slot: string, seconds: number, caller = 'local', more: object = {}): void =>
-  meter.note({ slot: slotName(slot), caller, route: '/v1/x', status: 200, seconds, ...more }, 7, { model: 'fox' });
+  meter.note({ slot: slotName(slot), caller, route: '/v1/x', status: 200, seconds, ...more });
 /** In joules, by caller. */
 const joules = (caller = 'local'): number =>
   kept.filter((row) => row.caller === caller).reduce((sum, { milliJoules }) => sum + milliJoules, 0) / 1000;
