@@ -2,10 +2,7 @@
  * The gateway several times in one process, each with its own port: without authentication, with each file of tokens, and with the first of these files once more while usage is recorded. All send to one
  * upstream.
  */
-import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { allowEveryone, createTokenCheck, type Authorize } from '../src/auth/check-token.ts';
 import type { Accelerator } from '../src/api/server/http-server.ts';
 import { buildServer } from '../src/api/server/server.ts';
@@ -28,7 +25,7 @@ interface Gateways {
   finished(): number;
 }
 
-/** `accelerate`: replaces what reads requests. */
+/** `files`: in a directory where usage may be recorded. `accelerate`: replaces what reads requests. */
 export async function startGateways(
   upstreamPort: number,
   files: readonly string[],
@@ -48,15 +45,13 @@ export async function startGateways(
     const gateway = createGateway({ ...parts, report: (request) => (report(), more(request)) });
     return { gateway, routes: createV1Routes({ board, gateway, startedAt: now() }) };
   };
-  const directory = await mkdtemp(join(tmpdir(), 'svc-bench-usage-'));
   const usage = createUsageRecorder({
-    database: openUsageFile(join(directory, 'usage.sqlite')),
+    database: openUsageFile(join(dirname(files[0] ?? ''), `usage-${process.pid}.sqlite`)),
     wallNow: now,
     now,
     factsOf: (name) => ({ model: board.current().slots.get(name)?.spec.model.default }),
     log: { warn: (_fields, message) => console.error(message) },
   });
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
   const site = createSiteGuard(readSitePolicy(settings, false));
   const authorizeWith = (path: string): Authorize => {
     const store = createTokenStore({ path, log: { warn: (_fields, message) => console.error(message) } });

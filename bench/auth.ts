@@ -108,7 +108,7 @@ async function startServices(bed: Bed, services: RealService[]): Promise<Bench> 
 const NAMES = ['off', 'counted', 'unrecorded', 'on', 'limited', 'many'] as const;
 type Runs = Readonly<Record<Name, Run[]>>;
 
-/** In each round, the server with one token is measured between those that are compared with it, and their order changes. */
+/** Each server once in a round, in an order that favours none. */
 async function measureThroughput({ servers }: Bench): Promise<Runs> {
   const runs: Runs = { off: [], on: [], many: [], counted: [], limited: [], unrecorded: [] };
   for (let round = -1; round < ROUNDS; round += 1) {
