@@ -99,12 +99,16 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
       reportTo(to);
       for (const reflector of copies.always) reflector.start(running.signal);
       // Without authentication, the service has no right to read the Secret.
-      if (settings.SVC_AUTH_ENABLED) tokens.start(running.signal);
+      if (settings.SVC_AUTH_ENABLED) {
+        tokens.start(running.signal);
+        // Only callers with tokens have limits, of which each gateway enforces its part.
+        const counted = { leases: copies.leases, leads: leadership.leads, onCount: (count: number) => (gateways = count) };
+        background.push(countReplicas({ api: leaseApi.value, identity, ...counted }, running.signal));
+      }
       parts.statuses.start(running.signal);
       parts.leftovers.start(running.signal);
       released = leadership.start(candidacy.signal);
       background.push(createVersionMigration({ api: api.value, leadership, clock: createClock(), log }).start(running.signal));
-      background.push(countReplicas({ api: leaseApi.value, identity, onCount: (count) => (gateways = count) }, running.signal));
       if (reports !== undefined) background.push(reports.start(running.signal), parts.createScaling(reports).start(running.signal));
     },
     async resign() {

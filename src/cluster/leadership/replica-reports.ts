@@ -141,17 +141,25 @@ export function createReplicaReports(deps: ReplicaReportsDeps) {
 interface ReplicaCounting {
   readonly api: Pick<KubeApi, 'list'>;
   readonly identity: string;
+  /** The copy of the leader, which is current while it leads. */
+  readonly leases: Pick<Reflector, 'items'>;
+  readonly leads: () => boolean;
   readonly onCount: (replicas: number) => void;
   readonly everyMs?: number;
 }
 
-/** Counts the replicas that report, with this one, from time to time: only the leader has a copy of their Leases. */
-export async function countReplicas({ api, identity, onCount, everyMs = COUNT_MS }: ReplicaCounting, signal: AbortSignal): Promise<void> {
+/** Counts the replicas that report, with this one, from time to time. A replica that does not lead lists their Leases. */
+export async function countReplicas(counting: ReplicaCounting, signal: AbortSignal): Promise<void> {
+  const { api, identity, leases, leads, onCount, everyMs = COUNT_MS } = counting;
   const which = { labelSelector: `${LABELS.component}=gateway`, notOlderThan: '0' };
-  while (!signal.aborted) {
+  async function listNames(): Promise<readonly string[] | undefined> {
+    if (leads()) return [...leases.items().keys()];
     const listed = await api.list(LEASES, which, AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]));
-    if (listed.ok) {
-      const names = listed.value.items.map(({ metadata: { name } }) => name);
+    return listed.ok ? listed.value.items.map(({ metadata: { name } }) => name) : undefined;
+  }
+  while (!signal.aborted) {
+    const names = await listNames();
+    if (names !== undefined) {
       const others = names.filter((name) => name.startsWith(REPORT_LEASE_PREFIX) && name !== `${REPORT_LEASE_PREFIX}${identity}`);
       onCount(others.length + 1);
     }

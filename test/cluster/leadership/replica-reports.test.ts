@@ -227,9 +227,10 @@ test('replicas count the Leases of all that report, and keep the last count whil
   const counts = { one: 0, other: 0 };
   const stopping = new AbortController();
   server.put('svc-controller', (before) => before);
+  const follower = { leases: { items: () => new Map() }, leads: () => false, everyMs: 5 };
   const ended = Promise.all([
-    countReplicas({ api, identity: 'pod-a', everyMs: 5, onCount: (count) => (counts.one = count) }, stopping.signal),
-    countReplicas({ api: cutOff.api, identity: 'pod-c', everyMs: 5, onCount: (count) => (counts.other = count) }, stopping.signal),
+    countReplicas({ ...follower, api, identity: 'pod-a', onCount: (count) => (counts.one = count) }, stopping.signal),
+    countReplicas({ ...follower, api: cutOff.api, identity: 'pod-c', onCount: (count) => (counts.other = count) }, stopping.signal),
   ]);
   await until(() => counts.one === 1 && counts.other === 1);
   for (const name of ['pod-a', 'pod-b']) server.put(`svc-gateway-${name}`, (before) => before);
@@ -239,6 +240,36 @@ test('replicas count the Leases of all that report, and keep the last count whil
   server.remove('svc-gateway-pod-b');
   await until(() => counts.one === 1);
   expect(counts.other).toBe(3);
+  stopping.abort();
+  await ended;
+});
+
+test('a leader counts the Leases in its copy, without a request, and lists them once it does not lead', async () => {
+  const server = createLeaseServer();
+  const copy = server.copy();
+  const stopping = new AbortController();
+  const [leading, counts]: [{ now: boolean }, number[]] = [{ now: true }, []];
+  const ended = countReplicas(
+    {
+      api: server.connect().api,
+      identity: 'pod-a',
+      leases: copy,
+      leads: () => leading.now,
+      onCount: (count) => void counts.push(count),
+      everyMs: 5,
+    },
+    stopping.signal,
+  );
+  for (const name of ['svc-controller', 'svc-gateway-pod-a', 'svc-gateway-pod-b']) server.put(name, (before) => before);
+  await until(() => counts.at(-1) === 2);
+  copy.isCutOff = true;
+  server.put('svc-gateway-pod-c', (before) => before);
+  const { length } = counts;
+  await until(() => counts.length > length + 2);
+  expect([counts.at(-1), server.requests]).toEqual([2, []]);
+  leading.now = false;
+  await until(() => counts.at(-1) === 3);
+  expect(server.requests).not.toEqual([]);
   stopping.abort();
   await ended;
 });
