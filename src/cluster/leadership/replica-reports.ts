@@ -148,7 +148,7 @@ interface ReplicaCounting {
   readonly everyMs?: number;
 }
 
-/** Counts the replicas that report, with this one, from time to time. A replica that does not lead lists their Leases. */
+/** Counts the replicas that report, with this one, from time to time. A follower lists their Leases. */
 export async function countReplicas(counting: ReplicaCounting, signal: AbortSignal): Promise<void> {
   const { api, identity, leases, leads, onCount, everyMs = COUNT_MS } = counting;
   const which = { labelSelector: `${LABELS.component}=gateway`, notOlderThan: '0' };

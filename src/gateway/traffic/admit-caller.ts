@@ -39,68 +39,102 @@ export interface HeldAmounts {
 
 /** Who keeps the accounts: this process, or one that it asks. */
 export interface LimitAccounts {
+  /** A request counts at once, whatever becomes of it. */
   hold(key: string, amounts: LimitedAmounts, limits: CallerLimits): HeldAmounts | Promise<HeldAmounts>;
-  settle(key: string, held: LimitedAmounts, used: Omit<LimitedAmounts, 'inFlight'>): void;
+  /** What was held of tokens and of requests in flight is free again; tokens that were used count from now on. */
+  settle(key: string, held: LimitedAmounts, usedTokens: number): void;
 }
 
 /** Null: the caller has no limits that count. */
 export type AdmitCaller = (caller: RequestCaller | undefined, bodyBytes: number) => Admission | Promise<Admission> | null;
 
-export function createCallerLimits({ hold, settle }: LimitAccounts): AdmitCaller {
-  /** Tokens of the answers that a caller gets. */
-  const answers = new Map<string, { average: number }>();
-  const ofRequests = createLimitLines('requests');
-  const ofTokens = createLimitLines('tokens');
+export function createCallerLimits(accounts: LimitAccounts): AdmitCaller {
+  const callers = new Map<string, KnownCaller>();
 
-  /** `prompt`: the tokens of the prompt among those set aside. */
-  function admitted(
-    key: string,
-    { tokens: reserved, inFlight, prompt }: LimitedAmounts & { readonly prompt: number },
-    { over, states }: HeldAmounts,
-  ): Admission {
-    const headerLines = ofRequests(states.requests) + ofTokens(states.tokens);
-    if (over !== undefined)
-      return { kind: 'refuse', code: over.code, message: over.message, headerLines: `${headerLines}${retryLines(over)}` };
-    return {
-      kind: 'admitted',
-      headerLines,
-      settle({ tokens, isServed }) {
-        if (tokens !== undefined) learn(key, tokens.output);
-        const input = tokens?.isEstimated === true ? prompt : tokens?.input;
-        // Nothing was reserved where tokens have no limit.
-        const known = tokens === undefined || input === undefined ? (isServed ? reserved : 0) : input + tokens.output;
-        const used = reserved === 0 ? 0 : known;
-        settle(key, { requests: 0, tokens: reserved, inFlight }, { requests: 0, tokens: used });
-      },
-    };
-  }
-
-  function learn(key: string, output: number): void {
-    const known = answers.get(key);
-    if (known !== undefined) return void (known.average += (output - known.average) * LEARNED);
-    answers.set(key, { average: output });
-    const [oldest] = answers.size > MOST_LEARNED ? answers.keys() : [];
-    if (oldest !== undefined) answers.delete(oldest);
+  function callerOf(key: string): KnownCaller {
+    const known = callers.get(key);
+    if (known !== undefined) return known;
+    const added = new KnownCaller(key, accounts);
+    callers.set(key, added);
+    const [oldest] = callers.size > MOST_KNOWN ? callers.keys() : [];
+    if (oldest !== undefined) callers.delete(oldest);
+    return added;
   }
 
   return (caller, bodyBytes) => {
     const limits = caller?.limits;
     if (limits === undefined || !isCounted(limits)) return null;
     const { key } = caller ?? { key: '' };
-    const output = Math.min(answers.get(key)?.average ?? 0, limits.max_output_tokens ?? Infinity);
-    const prompt = countsTokens(limits) ? Math.ceil(bodyBytes / BYTES_PER_TOKEN) : 0;
-    const amounts = {
-      requests: limits.requests_per_minute === undefined ? 0 : 1,
-      tokens: countsTokens(limits) ? prompt + Math.ceil(output) : 0,
-      prompt,
-      inFlight: limits.max_in_flight === undefined ? 0 : 1,
-    };
-    const held = hold(key, amounts, limits);
-    return held instanceof Promise ? held.then((late) => admitted(key, amounts, late)) : admitted(key, amounts, held);
+    const known = callerOf(key);
+    const request = new HeldRequest(known, limits, bodyBytes);
+    const held = accounts.hold(key, request, limits);
+    return held instanceof Promise ? held.then((late) => admissionOf(request, known, late)) : admissionOf(request, known, held);
   };
 }
 
-const MOST_LEARNED = 10_000;
+function admissionOf(request: HeldRequest, { requests, tokens }: KnownCaller, { over, states }: HeldAmounts): Admission {
+  const headerLines = requests.of(states.requests) + tokens.of(states.tokens);
+  if (over !== undefined)
+    return { kind: 'refuse', code: over.code, message: over.message, headerLines: `${headerLines}${retryLines(over)}` };
+  request.headerLines = headerLines;
+  return request;
+}
+
+/** What this gateway knows of a caller whose requests are counted. */
+class KnownCaller {
+  /** Tokens of its answers. Undefined: it had none. */
+  output: number | undefined;
+  readonly requests = new LimitLines('requests');
+  readonly tokens = new LimitLines('tokens');
+  readonly #key: string;
+  readonly #accounts: LimitAccounts;
+
+  constructor(key: string, accounts: LimitAccounts) {
+    this.#key = key;
+    this.#accounts = accounts;
+  }
+
+  settle(held: LimitedAmounts, usedTokens: number): void {
+    this.#accounts.settle(this.#key, held, usedTokens);
+  }
+
+  learn(output: number): void {
+    this.output = this.output === undefined ? output : this.output + (output - this.output) * LEARNED;
+  }
+}
+
+/** One object for each request, because these are most of what an admission costs. */
+class HeldRequest implements AdmittedRequest, LimitedAmounts {
+  readonly kind = 'admitted';
+  headerLines: HeaderLines = '';
+  readonly requests: number;
+  readonly tokens: number;
+  readonly inFlight: number;
+  /** Tokens of the prompt among `tokens`. */
+  readonly #prompt: number;
+  readonly #caller: KnownCaller;
+
+  constructor(caller: KnownCaller, limits: CallerLimits, bodyBytes: number) {
+    this.#caller = caller;
+    this.requests = limits.requests_per_minute === undefined ? 0 : 1;
+    this.inFlight = limits.max_in_flight === undefined ? 0 : 1;
+    const areTokensCounted = countsTokens(limits);
+    const output = Math.min(caller.output ?? 0, limits.max_output_tokens ?? Infinity);
+    this.#prompt = areTokensCounted ? Math.ceil(bodyBytes / BYTES_PER_TOKEN) : 0;
+    this.tokens = areTokensCounted ? this.#prompt + Math.ceil(output) : 0;
+  }
+
+  settle({ tokens, isServed }: Parameters<AdmittedRequest['settle']>[0]): void {
+    if (tokens !== undefined) this.#caller.learn(tokens.output);
+    const reserved = this.tokens;
+    const input = tokens?.isEstimated === true ? this.#prompt : tokens?.input;
+    // Nothing was reserved where tokens have no limit.
+    const known = tokens === undefined || input === undefined ? (isServed ? reserved : 0) : input + tokens.output;
+    this.#caller.settle(this, reserved === 0 ? 0 : known);
+  }
+}
+
+const MOST_KNOWN = 10_000;
 const ONE_REQUEST: LimitedAmounts = { requests: 1, tokens: 0, inFlight: 0 };
 
 export type LocalAccounts = ReturnType<typeof createLocalAccounts>;
@@ -121,20 +155,19 @@ export function createLocalAccounts(now: () => number, within: (limits: CallerLi
     return added;
   }
 
-  const settle: LimitAccounts['settle'] = (key, held, used) => accountOf(key).settle(held, used, now());
-
   return {
     account: accountOf,
-    settle,
     within,
     hold(key: string, amounts: LimitedAmounts, all: CallerLimits): HeldAmounts {
       const account = accountOf(key);
       const limits = within(all);
       const at = now();
       const over = account.hold(amounts, limits, at);
-      // A request counts at once, whatever becomes of it.
       if (over === undefined && amounts.requests > 0) account.settle(ONE_REQUEST, ONE_REQUEST, at);
       return { over, states: account.states(limits, at) };
+    },
+    settle(key: string, { tokens, inFlight }: LimitedAmounts, usedTokens: number): void {
+      accountOf(key).release(tokens, inFlight, usedTokens, now());
     },
   };
 }
@@ -144,40 +177,53 @@ const countsTokens = ({ tokens_per_minute, tokens_per_day }: CallerLimits): bool
 const isCounted = (limits: CallerLimits): boolean =>
   countsTokens(limits) || (limits.requests_per_minute ?? limits.max_in_flight) !== undefined;
 
-/** There are as many limits as people write. */
-const MOST_LIMITS = 1000;
-/** Windows of a minute have no more seconds. */
-const MOST_SECONDS = 64;
-
-/** OpenAI's: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers. In whole seconds. */
-function createLimitLines(what: 'requests' | 'tokens'): (state: LimitState | undefined) => HeaderLines {
-  const begins = new Map<number, string>();
-  const beginOf = (limit: number): string => {
-    if (begins.size >= MOST_LIMITS) begins.clear();
-    // A joined text is one piece, which costs less to write than its parts.
-    const begin = [`x-ratelimit-limit-${what}: `, limit, `\r\nx-ratelimit-remaining-${what}: `].join('');
-    begins.set(limit, begin);
-    return begin;
-  };
-  const endOf = (seconds: number): string => ['\r\nx-ratelimit-reset-', what, ': ', seconds, 's\r\n'].join('');
-  const ends = Array.from({ length: MOST_SECONDS }, (_none, seconds) => endOf(seconds));
-  return (state) => {
-    if (state === undefined) return '';
-    const seconds = Math.ceil(state.resetMs / 1000);
-    const end = seconds < MOST_SECONDS ? ends[seconds] : endOf(seconds);
-    return `${begins.get(state.limit) ?? beginOf(state.limit)}${textOfCount(Math.floor(state.remaining))}${end}`;
-  };
-}
-
+const MILLION = 1_000_000;
+/** Numbers below 1000, also with three digits. V8 keeps the text of each number, which costs more (docs/speed.md). */
 const BELOW_1000 = Array.from({ length: 1000 }, (_none, count) => String(count));
 const LAST_DIGITS = BELOW_1000.map((text) => text.padStart(3, '0'));
 
-/** V8 keeps the texts of numbers, which costs more than the text where each number is another one (docs/speed.md). */
-function textOfCount(count: number): string {
-  if (count < 1000) return BELOW_1000[count] ?? '';
-  const thousands = Math.floor(count / 1000);
-  // Faster than the remainder, which is no operation of the processor for numbers beyond 32 bits.
-  return textOfCount(thousands) + (LAST_DIGITS[count - 1000 * thousands] ?? '');
+/**
+ * OpenAI's lines: https://platform.openai.com/docs/guides/rate-limits#rate-limits-in-headers. In whole seconds. What is
+ * mostly the same for the next request is kept as joined texts, which are one piece and cost less to write than parts.
+ */
+class LimitLines {
+  readonly #what: 'requests' | 'tokens';
+  #limit = -1;
+  #millions = -1;
+  #begin = '';
+  #seconds = -1;
+  #end = '';
+
+  constructor(what: 'requests' | 'tokens') {
+    this.#what = what;
+  }
+
+  of(state: LimitState | undefined): HeaderLines {
+    if (state === undefined) return '';
+    const remaining = Math.floor(state.remaining);
+    const millions = Math.floor(remaining / MILLION);
+    if (state.limit !== this.#limit || millions !== this.#millions) this.#keepBegin(state.limit, millions);
+    const seconds = Math.ceil(state.resetMs / 1000);
+    if (seconds !== this.#seconds) this.#keepEnd(seconds);
+    // Faster than the remainder, which is no operation of the processor for numbers beyond 32 bits.
+    const rest = remaining - millions * MILLION;
+    const thousands = Math.floor(rest / 1000);
+    const last = rest - 1000 * thousands;
+    if (millions === 0 && thousands === 0) return `${this.#begin}${BELOW_1000[last]}${this.#end}`;
+    return `${this.#begin}${(millions === 0 ? BELOW_1000 : LAST_DIGITS)[thousands]}${LAST_DIGITS[last]}${this.#end}`;
+  }
+
+  #keepBegin(limit: number, millions: number): void {
+    this.#limit = limit;
+    this.#millions = millions;
+    const what = this.#what;
+    this.#begin = [`x-ratelimit-limit-${what}: `, limit, `\r\nx-ratelimit-remaining-${what}: `, millions === 0 ? '' : millions].join('');
+  }
+
+  #keepEnd(seconds: number): void {
+    this.#seconds = seconds;
+    this.#end = ['\r\nx-ratelimit-reset-', this.#what, ': ', seconds, 's\r\n'].join('');
+  }
 }
 
 /** Whole seconds by RFC 9110, and milliseconds, which OpenAI's SDKs prefer. */

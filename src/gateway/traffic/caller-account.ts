@@ -43,16 +43,12 @@ export interface LimitStates {
   readonly tokens: LimitState | undefined;
 }
 
-interface TokenLimit {
-  readonly window: SlidingWindow;
-  readonly key: string;
-  readonly period: string;
-}
+const PERIODS = { minute: 'a minute', day: '24 hours' };
 
 export class CallerAccount {
   readonly #requests = new SlidingWindow(MINUTE_MS);
-  readonly #minute: TokenLimit = { window: new SlidingWindow(MINUTE_MS), key: 'tokens_per_minute', period: 'a minute' };
-  readonly #day: TokenLimit = { window: new SlidingWindow(DAY_MS), key: 'tokens_per_day', period: '24 hours' };
+  readonly #minute = new SlidingWindow(MINUTE_MS);
+  readonly #day = new SlidingWindow(DAY_MS);
   #heldRequests = 0;
   #heldTokens = 0;
   #inFlight = 0;
@@ -62,7 +58,7 @@ export class CallerAccount {
     if (most !== undefined && this.#inFlight + inFlight > most) return tooManyInFlight(most);
     if (perMinute !== undefined && this.#requests.total(now) + this.#heldRequests + requests > perMinute)
       return this.#tooManyRequests(requests, perMinute, now);
-    const over = this.#judgeTokens(tokens, minute, this.#minute, now) ?? this.#judgeTokens(tokens, day, this.#day, now);
+    const over = this.#judgeTokens(tokens, minute, 'minute', now) ?? this.#judgeTokens(tokens, day, 'day', now);
     if (over !== undefined) return over;
     this.#heldRequests += requests;
     this.#heldTokens += tokens;
@@ -72,18 +68,23 @@ export class CallerAccount {
 
   settle(held: LimitedAmounts, used: Omit<LimitedAmounts, 'inFlight'>, now: number): void {
     this.#heldRequests -= held.requests;
-    this.#heldTokens -= held.tokens;
-    this.#inFlight -= held.inFlight;
     if (used.requests > 0) this.#requests.add(used.requests, now);
-    if (used.tokens === 0) return;
-    this.#minute.window.add(used.tokens, now);
-    this.#day.window.add(used.tokens, now);
+    this.release(held.tokens, held.inFlight, used.tokens, now);
+  }
+
+  /** Ends what was held of a request that counts already. */
+  release(tokens: number, inFlight: number, usedTokens: number, now: number): void {
+    this.#heldTokens -= tokens;
+    this.#inFlight -= inFlight;
+    if (usedTokens === 0) return;
+    this.#minute.add(usedTokens, now);
+    this.#day.add(usedTokens, now);
   }
 
   /** What could be held besides. `Infinity`: it has no limit. */
   free(limits: CallerLimits, now: number): LimitedAmounts {
     const { requests_per_minute: requests = Infinity, tokens_per_minute: tokens = Infinity, tokens_per_day: day = Infinity } = limits;
-    const freeTokens = Math.min(tokens - this.#minute.window.total(now), day - this.#day.window.total(now)) - this.#heldTokens;
+    const freeTokens = Math.min(tokens - this.#minute.total(now), day - this.#day.total(now)) - this.#heldTokens;
     return {
       requests: Math.max(0, requests - this.#requests.total(now) - this.#heldRequests),
       tokens: Math.max(0, freeTokens),
@@ -92,28 +93,30 @@ export class CallerAccount {
   }
 
   states({ requests_per_minute: requests, tokens_per_minute: minute, tokens_per_day: day }: CallerLimits, now: number): LimitStates {
-    const leftOfMinute = minute === undefined ? Infinity : leftOf(minute, this.#minute.window, this.#heldTokens, now);
-    const leftOfDay = day === undefined ? Infinity : leftOf(day, this.#day.window, this.#heldTokens, now);
-    const isDayScarcer = leftOfDay < leftOfMinute;
-    const [limit, { window }] = isDayScarcer ? [day, this.#day] : [minute, this.#minute];
     return {
       requests: requests === undefined ? undefined : stateOf(requests, this.#requests, this.#heldRequests, now),
-      tokens: limit === undefined ? undefined : stateOf(limit, window, this.#heldTokens, now),
+      tokens: this.#tokenState(minute, day, now),
     };
+  }
+
+  #tokenState(minute: number | undefined, day: number | undefined, now: number): LimitState | undefined {
+    const leftOfDay = day === undefined ? Infinity : day - this.#day.total(now);
+    if (minute !== undefined && minute - this.#minute.total(now) <= leftOfDay) return stateOf(minute, this.#minute, this.#heldTokens, now);
+    return day === undefined ? undefined : stateOf(day, this.#day, this.#heldTokens, now);
   }
 
   /** Counts of requests, tokens of a minute and of a day, and requests in flight. What is held counts for `keepMs`. */
   counts(keepMs: readonly number[], now: number): readonly (readonly number[])[] {
     const held = [this.#heldRequests, this.#heldTokens, this.#heldTokens, this.#inFlight];
-    const used = [this.#requests.counts(now), this.#minute.window.counts(now), this.#day.window.counts(now), []];
+    const used = [this.#requests.counts(now), this.#minute.counts(now), this.#day.counts(now), []];
     return used.map((counts, index) => [...counts, ...((held[index] ?? 0) > 0 ? [held[index] ?? 0, keepMs[index] ?? 0] : [])]);
   }
 
   /** Adds what another account counts, `agoMs` after it said so. */
   include([requests = [], minute = [], day = [], inFlight = []]: readonly (readonly number[])[], agoMs: number, now: number): void {
     this.#requests.include(requests, agoMs, now);
-    this.#minute.window.include(minute, agoMs, now);
-    this.#day.window.include(day, agoMs, now);
+    this.#minute.include(minute, agoMs, now);
+    this.#day.include(day, agoMs, now);
     for (const [index, amount] of inFlight.entries()) if (index % 2 === 0 && (inFlight[index + 1] ?? 0) > agoMs) this.#inFlight += amount;
   }
 
@@ -123,7 +126,7 @@ export class CallerAccount {
 
   /** Nothing of it limits a request any more. */
   isIdle(now: number): boolean {
-    return !this.holds() && this.#requests.total(now) === 0 && this.#day.window.total(now) === 0;
+    return !this.holds() && this.#requests.total(now) === 0 && this.#day.total(now) === 0;
   }
 
   #tooManyRequests(asked: number, limit: number, now: number): OverLimit {
@@ -131,14 +134,16 @@ export class CallerAccount {
     return { code: 'limit.requests', message, waitMs: unlessNow(this.#requests.waitMs(limit - asked - this.#heldRequests, now)) };
   }
 
-  #judgeTokens(asked: number, limit: number | undefined, { window, key, period }: TokenLimit, now: number): OverLimit | undefined {
+  #judgeTokens(asked: number, limit: number | undefined, period: keyof typeof PERIODS, now: number): OverLimit | undefined {
     if (limit === undefined || asked === 0) return undefined;
+    const window = period === 'minute' ? this.#minute : this.#day;
     // A larger request than the limit gets all of it, because the estimate may be wrong.
     const room = limit - Math.min(asked, limit) - this.#heldTokens;
     const used = window.total(now);
     if (used <= room) return undefined;
     const pending = this.#heldTokens === 0 ? '' : `, and about ${Math.ceil(this.#heldTokens)} more are expected of those in flight`;
-    const message = `The caller has used ${Math.ceil(used)} tokens within ${period}${pending}; its limit is ${limit} ("${key}")`;
+    const usage = `The caller has used ${Math.ceil(used)} tokens within ${PERIODS[period]}${pending}`;
+    const message = `${usage}; its limit is ${limit} ("tokens_per_${period}")`;
     return { code: 'limit.tokens', message, waitMs: unlessNow(window.waitMs(room, now)) };
   }
 }
@@ -151,7 +156,8 @@ function tooManyInFlight(limit: number): OverLimit {
 const stateOf = (limit: number, window: SlidingWindow, held: number, now: number): LimitState => ({
   limit,
   remaining: leftOf(limit, window, held, now),
-  resetMs: window.emptyMs(now),
+  // Whole numbers are kept in place.
+  resetMs: Math.ceil(window.emptyMs(now)),
 });
 
 const leftOf = (limit: number, window: SlidingWindow, held: number, now: number): number => Math.max(0, limit - window.total(now) - held);

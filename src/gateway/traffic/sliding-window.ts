@@ -9,11 +9,12 @@ const KEPT = PARTS + 1;
 
 export class SlidingWindow {
   readonly #partMs: number;
+  /** Amounts of all parts but the current one. */
   readonly #parts = new Float64Array(KEPT);
   #total = 0;
-  /** Number of the current part since time 0, its place, and its end: most calls come before that. */
+  /** Number of the current part since time 0, its amount, and its end: most calls come before that. */
   #newest = 0;
-  #newestIndex = 0;
+  #current = 0;
   #until: number;
 
   constructor(periodMs: number) {
@@ -23,7 +24,8 @@ export class SlidingWindow {
 
   add(amount: number, now: number): void {
     this.#advance(now);
-    this.#addAt(this.#newestIndex, amount);
+    this.#current += amount;
+    this.#total += amount;
   }
 
   /** What counts, each amount followed by the milliseconds until it is forgotten: see `include()`. */
@@ -31,7 +33,7 @@ export class SlidingWindow {
     this.#advance(now);
     const counts: number[] = [];
     for (let part = this.#newest - PARTS; part <= this.#newest; part += 1) {
-      const amount = this.#at(part);
+      const amount = this.#amountOf(part);
       if (amount !== 0) counts.push(amount, Math.ceil((part + KEPT) * this.#partMs - now));
     }
     return counts;
@@ -44,7 +46,10 @@ export class SlidingWindow {
       const [amount = 0, ms = 0] = counts.slice(index, index + 2);
       // Milliseconds were rounded up.
       const part = Math.min(this.#newest, Math.ceil((now + ms - agoMs - 1) / this.#partMs) - KEPT);
-      if (part >= this.#newest - PARTS) this.#addAt(indexOf(part), amount);
+      if (part < this.#newest - PARTS) continue;
+      this.#total += amount;
+      if (part === this.#newest) this.#current += amount;
+      else this.#parts[indexOf(part)] = this.#amountOf(part) + amount;
     }
   }
 
@@ -59,7 +64,7 @@ export class SlidingWindow {
     let total = this.#total;
     for (let part = this.#newest - PARTS; part <= this.#newest; part += 1) {
       if (total <= most) return 0;
-      total -= this.#at(part);
+      total -= this.#amountOf(part);
       if (total <= most) return (part + KEPT) * this.#partMs - now;
     }
     return 0;
@@ -68,33 +73,28 @@ export class SlidingWindow {
   /** Milliseconds until nothing is left, if nothing is added. */
   emptyMs(now: number): number {
     this.#advance(now);
-    if (this.#parts[this.#newestIndex] !== 0) return (this.#newest + KEPT) * this.#partMs - now;
     for (let part = this.#newest; part >= this.#newest - PARTS; part -= 1) {
-      if (this.#at(part) !== 0) return (part + KEPT) * this.#partMs - now;
+      if (this.#amountOf(part) !== 0) return (part + KEPT) * this.#partMs - now;
     }
     return 0;
   }
 
-  #at(part: number): number {
-    return this.#parts[indexOf(part)] ?? 0;
-  }
-
-  #addAt(index: number, amount: number): void {
-    this.#parts[index] = (this.#parts[index] ?? 0) + amount;
-    this.#total += amount;
+  #amountOf(part: number): number {
+    return part === this.#newest ? this.#current : (this.#parts[indexOf(part)] ?? 0);
   }
 
   #advance(now: number): void {
     if (now < this.#until) return;
     const current = Math.floor(now / this.#partMs);
     if (current <= this.#newest) return;
+    this.#parts[indexOf(this.#newest)] = this.#current;
     const first = Math.max(this.#newest + 1, current - PARTS);
     for (let part = first; part <= current; part += 1) {
-      this.#total -= this.#at(part);
+      this.#total -= this.#parts[indexOf(part)] ?? 0;
       this.#parts[indexOf(part)] = 0;
     }
     this.#newest = current;
-    this.#newestIndex = indexOf(current);
+    this.#current = 0;
     this.#until = (current + 1) * this.#partMs;
   }
 }

@@ -125,14 +125,14 @@ export function createLeasedAccounts({ ask, report, now }: LeaseSources) {
         askFor(key, lease);
       });
     },
-    settle(key, held, used) {
+    settle(key, held, usedTokens) {
       const lease = leaseOf(key);
       lease.free = {
         requests: lease.free.requests,
-        tokens: lease.free.tokens + held.tokens - used.tokens,
+        tokens: lease.free.tokens + held.tokens - usedTokens,
         inFlight: lease.free.inFlight + held.inFlight,
       };
-      lease.used = { requests: lease.used.requests, tokens: lease.used.tokens + used.tokens };
+      lease.used = { requests: lease.used.requests, tokens: lease.used.tokens + usedTokens };
       if (lease.isTight && held.inFlight > 0 && !lease.isAsking) giveBack(key, lease, { ...NO_AMOUNTS, inFlight: lease.free.inFlight });
       returnSoon();
     },
