@@ -98,10 +98,9 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     start(to) {
       reportTo(to);
       for (const reflector of copies.always) reflector.start(running.signal);
-      // Without authentication, the service has no right to read the Secret.
+      // Without authentication, the service has no right to read the Secret, so nobody has limits to divide among gateways.
       if (settings.SVC_AUTH_ENABLED) {
         tokens.start(running.signal);
-        // Only callers with tokens have limits, of which each gateway enforces its part.
         const counted = { leases: copies.leases, leads: leadership.leads, onCount: (count: number) => (gateways = count) };
         background.push(countReplicas({ api: leaseApi.value, identity, ...counted }, running.signal));
       }

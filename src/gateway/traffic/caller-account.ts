@@ -33,7 +33,7 @@ export interface OverLimit {
 export interface LimitState {
   readonly limit: number;
   readonly remaining: number;
-  /** Until the whole limit is available again. */
+  /** Whole milliseconds until the whole limit is available again. At least a period while something is held. */
   readonly resetMs: number;
 }
 
@@ -156,8 +156,8 @@ function tooManyInFlight(limit: number): OverLimit {
 const stateOf = (limit: number, window: SlidingWindow, held: number, now: number): LimitState => ({
   limit,
   remaining: leftOf(limit, window, held, now),
-  // Whole numbers are kept in place.
-  resetMs: Math.ceil(window.emptyMs(now)),
+  // What is held counts later. Whole numbers are kept in place.
+  resetMs: Math.ceil(window.emptyMs(now, held > 0)),
 });
 
 const leftOf = (limit: number, window: SlidingWindow, held: number, now: number): number => Math.max(0, limit - window.total(now) - held);

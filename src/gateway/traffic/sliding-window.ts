@@ -70,9 +70,10 @@ export class SlidingWindow {
     return 0;
   }
 
-  /** Milliseconds until nothing is left, if nothing is added. */
-  emptyMs(now: number): number {
+  /** Milliseconds until nothing is left, if nothing is added, or after something is added now. */
+  emptyMs(now: number, isAdding = false): number {
     this.#advance(now);
+    if (isAdding) return (this.#newest + KEPT) * this.#partMs - now;
     for (let part = this.#newest; part >= this.#newest - PARTS; part -= 1) {
       if (this.#amountOf(part) !== 0) return (part + KEPT) * this.#partMs - now;
     }

@@ -55,6 +55,16 @@ describe('Tokens', () => {
     expect(admit(account, { tokens: 10 }, limits, 66_000)).toBeUndefined();
   });
 
+  test('that are set aside count for a period from now on at least', () => {
+    const account = new CallerAccount();
+    const resetMs = (now: number) => account.states(limits, now).tokens?.resetMs;
+    expect(resetMs(0)).toBe(0);
+    admit(account, { tokens: 600 }, limits, 500.5);
+    expect([resetMs(500.5), resetMs(30_000)]).toEqual([60_500, 61_000]);
+    account.settle(ask({ tokens: 600 }), NO_AMOUNTS, 30_000);
+    expect(resetMs(30_000)).toBe(0);
+  });
+
   test('of a request that seems larger than the limit are admitted alone', () => {
     const account = new CallerAccount();
     expect(admit(account, { tokens: 5000 }, limits, 0)).toBeUndefined();
