@@ -33,7 +33,10 @@ async function svcctl(args: readonly string[], environment: Readonly<Record<stri
 
 async function newToken(label: string, scope: string): Promise<string> {
   const { code, out, err } = await svcctl(['token', 'create', '--label', label, '--scope', scope]);
+  // Whoever names no directory may mean that of another service.
+  const file = join(service.configDir, 'tokens.toml');
   expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('shown once') });
+  expect(err).toContain(`scope "${scope}", in ${file})`);
   expect(out).toMatch(/^svc_[0-9a-f]{8}\.[A-Za-z0-9_-]{43}\n$/);
   return out.trim();
 }

@@ -44,10 +44,10 @@ export function pullText({ status: { progress } }: SlotAnswer): string | undefin
   return `Pulling ${progress.what}, ${transferText(progress.done_bytes, progress.total_bytes)}${speedText(progress)}`;
 }
 
-/** `--watch` prints a line for every twentieth of a download. */
+/** `--watch`, and a verb that waits and writes to a pipe, print a line for every twentieth of a download. */
 const STEPS = 20;
 
-/** Changes with each step of a download, for `--watch`. */
+/** Changes with each step of a download. */
 export function pullStep({ status: { progress } }: SlotAnswer): string | undefined {
   if (progress === null || progress === undefined) return undefined;
   return `Pulling ${progress.what}, ${Math.floor(STEPS * (shareOf(progress.done_bytes, progress.total_bytes) ?? 0))}`;
@@ -58,7 +58,7 @@ export function progressOf(slot: SlotAnswer): Progress {
   const { state, progress } = slot.status;
   const text = progressLine(slot);
   if (progress === null || progress === undefined) return { text, step: text };
-  return { text, step: `${state} ${progress.what}`, share: shareOf(progress.done_bytes, progress.total_bytes) };
+  return { text, step: `${state} ${pullStep(slot) ?? ''}`, share: shareOf(progress.done_bytes, progress.total_bytes) };
 }
 
 /** `img: pulling sdxl-turbo, 1.2 GiB of 6.1 GiB (20 %)`. */

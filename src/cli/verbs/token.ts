@@ -61,12 +61,15 @@ export async function runTokenCreate(cli: Cli, options: CreateOptions): Promise<
   const end = options.expires === undefined ? undefined : endOf(options.expires, cli.now());
   const limits = checkedLimits(limitsIn(options));
   const body = { label: options.label, scope: options.scope, ...(end === undefined ? {} : { expires_at: end }), ...limits };
-  const created = (await asksService(options, cli.env))
+  const isAsked = await asksService(options, cli.env);
+  const created = isAsked
     ? await (await cli.connect(options)).request('POST', '/api/auth/tokens', 'createdToken', { body })
     : await createItself(cli, options, { expiresAt: end, limits });
   const data = await dataText(options.output, created);
   if (data !== undefined) return cli.terminal.write(data);
-  cli.terminal.note(`Store this token now: it is shown once and cannot be retrieved later (id ${created.id}, scope "${created.scope}")`);
+  const place = isAsked || targetsCluster(options, cli.env) ? '' : `, in ${tokenFileOf(cli.env)}`;
+  const facts = `id ${created.id}, scope "${created.scope}"${place}`;
+  cli.terminal.note(`Store this token now: it is shown once and cannot be retrieved later (${facts})`);
   cli.terminal.line(created.token);
 }
 
@@ -165,6 +168,8 @@ async function asksService(options: ServiceOptions, env: Cli['env']): Promise<bo
   return options.server !== undefined || (env['SVCCTL_SERVER'] ?? '') !== '';
 }
 
+const tokenFileOf = (env: Cli['env']): string => path.join(configDirOf(env), 'tokens.toml');
+
 /** `hint`: of failures. */
 async function open(cli: Cli, options: TokenSecretOptions): Promise<{ readonly tokens: TokenManager; readonly hint: string }> {
   const { env, now, terminal } = cli;
@@ -173,7 +178,7 @@ async function open(cli: Cli, options: TokenSecretOptions): Promise<{ readonly t
     const store = createSharedTokenStore({ shared: await openSecret(options, cli), log });
     return { tokens: createTokenManager({ store, lastUses: () => new Map(), wallNow: now }), hint: SECRET_HINT };
   }
-  const store = createTokenStore({ path: path.join(configDirOf(env), 'tokens.toml'), log });
+  const store = createTokenStore({ path: tokenFileOf(env), log });
   const uses = await readTokenUse(path.join(stateDirOf(env), 'token-use.json'));
   return { tokens: createTokenManager({ store, lastUses: () => uses, wallNow: now }), hint: HERE };
 }
