@@ -98,7 +98,7 @@ export async function createClusterWorld(choice: ServiceOptions): Promise<Result
     start(to) {
       reportTo(to);
       for (const reflector of copies.always) reflector.start(running.signal);
-      // Without authentication, the service has no right to read the Secret, so nobody has limits to divide among gateways.
+      // Without authentication, it has no right to read the Secret, and nobody has limits to divide among gateways.
       if (settings.SVC_AUTH_ENABLED) {
         tokens.start(running.signal);
         const counted = { leases: copies.leases, leads: leadership.leads, onCount: (count: number) => (gateways = count) };
