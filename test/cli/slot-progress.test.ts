@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SlotAnswer } from '../../src/cli/connect/api-answers.ts';
-import { noticeOf, pullStep, pullText } from '../../src/cli/output/slot-progress.ts';
+import { noticeOf, progressOf, pullStep, pullText } from '../../src/cli/output/slot-progress.ts';
 
 type Condition = SlotAnswer['status']['conditions'][number];
 const condition = (type: string, status: Condition['status'], message: string): Condition => ({ type, status, reason: 'Reason', message });
@@ -50,5 +50,11 @@ describe('the progress of a download', () => {
   test('counts as changed at every twentieth, and not when only the speed does', () => {
     expect(pullStep(pulling(43 * 2 ** 20, 1))).toBe(pullStep(pulling(44 * 2 ** 20, 9)));
     expect(pullStep(pulling(44 * 2 ** 20, 1))).not.toBe(pullStep(pulling(45 * 2 ** 20, 1)));
+  });
+
+  test('is a new line of a pipe at every twentieth, for verbs that wait', () => {
+    const step = (done: number): string => progressOf(pulling(done * 2 ** 20, 1)).step;
+    expect(step(43)).toBe(step(44));
+    expect(new Set([1, 6, 11, 96].map(step)).size).toBe(4);
   });
 });
